@@ -1,0 +1,1 @@
+"""A conversation, whoever shows it."""

@@ -1,0 +1,1 @@
+"""The `kaiwa` command: one file per subcommand."""

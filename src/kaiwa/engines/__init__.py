@@ -1,0 +1,1 @@
+"""Token ids in, next tokens out, on some hardware."""

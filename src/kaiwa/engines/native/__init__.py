@@ -1,0 +1,1 @@
+"""The built-in CPU engine: a model family's program, recorded once in Python and replayed in C++."""

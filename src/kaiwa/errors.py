@@ -1,0 +1,108 @@
+"""Every error that Kaiwa raises on purpose.
+
+    KaiwaError                    what happened; .hint says what to do about it
+    ├── InvalidOption             a sampling or engine option is unknown, or its value impossible
+    ├── InvalidMessages           a conversation has a shape that no chat model accepts
+    ├── ModelNotFound             a name or path leads to no model
+    ├── DownloadFailed            a model could not be fetched, or its checksum is wrong
+    ├── UnusableFile              a model file is broken, cut short or of another kind
+    │   └── UnsupportedFormat     the file is whole, but Kaiwa cannot read what it holds
+    ├── UnsupportedModel          no engine here runs this model family or configuration
+    ├── TemplateError             a chat template cannot be read, or refuses the conversation
+    ├── ContextOverflow           the prompt does not fit the context; .prompt_tokens, .context_length
+    ├── OutOfMemory               the model would not fit in memory; says how much it needs
+    ├── MissingExtra              an optional package is not installed; says the command
+    └── Cancelled                 the work was stopped on request
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class KaiwaError(Exception):
+    """Base of all errors above.
+
+    `hint` is one sentence that says what to do, or empty; the command line prints it on its own line.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InvalidOption(KaiwaError, ValueError):
+    """An option's name is unknown, or its value is outside what it may be."""
+
+
+class InvalidMessages(KaiwaError, ValueError):
+    """A conversation is empty, or one of its messages has a wrong role or content."""
+
+
+class ModelNotFound(KaiwaError, LookupError):
+    """A name or path leads to no model."""
+
+
+class DownloadFailed(KaiwaError):
+    """A model could not be fetched, or what arrived is not what was asked for."""
+
+
+class UnusableFile(KaiwaError, ValueError):
+    """A model file is broken: `<path> is not a usable <kind> file: <reason>`."""
+
+    def __init__(self, path: object, kind: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{path} is not a usable {kind} file: {reason}", hint=hint)
+        self.path = path
+        self.kind = kind
+        self.reason = reason
+
+
+class UnsupportedFormat(UnusableFile):
+    """A model file is whole, but uses a number format or version that Kaiwa cannot read."""
+
+
+class UnsupportedModel(KaiwaError):
+    """No engine here runs this family, or this configuration of it."""
+
+
+class TemplateError(KaiwaError, ValueError):
+    """A chat template cannot be read, ran out of its bounds, or refused the conversation."""
+
+
+class ContextOverflow(KaiwaError, ValueError):
+    """The prompt has more tokens than the context holds.
+
+    `prompt_tokens` and `context_length` are token counts.
+    """
+
+    def __init__(self, prompt_tokens: int, context_length: int) -> None:
+        over = prompt_tokens - context_length + 1
+        super().__init__(
+            f"the prompt has {prompt_tokens:,} tokens, and the context holds {context_length:,} "
+            f"including at least one token of the answer: {over:,} too many",
+            hint="shorten or remove earlier messages, or load the model with a longer context_length",
+        )
+        self.prompt_tokens = prompt_tokens
+        self.context_length = context_length
+
+
+class OutOfMemory(KaiwaError, MemoryError):
+    """The model would not fit into the memory that is free."""
+
+
+class MissingExtra(KaiwaError, ImportError):
+    """An optional package that a feature needs is not installed."""
+
+
+class Cancelled(KaiwaError):
+    """The work was stopped on request."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint that offers the nearest of the `known` names, or lists them all."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"known are {', '.join(names)}"

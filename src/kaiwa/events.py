@@ -1,0 +1,111 @@
+"""Events: what a model's answer is made of while it is being written.
+
+Every event has `.text`, empty where it carries none, so that the simplest loop is enough:
+
+    for event in llm.stream("Hello"):
+        print(event.text, end="")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+FinishReason = Literal["stop", "length", "cancelled", "tool_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts. `cached_tokens` of the `prompt_tokens` were already computed and not read again."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    generated_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and answer together."""
+        return self.prompt_tokens + self.generated_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds, as measured from the moment the request was made."""
+
+    first_token_s: float
+    prompt_s: float
+    decode_s: float
+    prompt_tokens_per_s: float
+    """Newly read prompt tokens per second; 0 where none had to be read."""
+    decode_tokens_per_s: float
+    """Tokens after the first, per second; 0 for an answer of one token."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next piece of the answer; never part of a character."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """The next piece of what the model thinks before it answers."""
+
+    reasoning: str
+    text: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for. `arguments` is the parsed JSON object."""
+
+    name: str
+    arguments: Any
+    id: str = ""
+    text: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """How much of the prompt has been read, in tokens, `cached_tokens` included."""
+
+    read_tokens: int
+    prompt_tokens: int
+    cached_tokens: int
+    text: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of every answer."""
+
+    finish_reason: FinishReason
+    usage: Usage
+    timings: Timings
+    text: Literal[""] = ""
+
+
+Event = TextDelta | ReasoningDelta | ToolCall | PromptProgress | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer."""
+
+    text: str
+    finish_reason: FinishReason
+    usage: Usage
+    timings: Timings
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A long task's progress. `stage` is what is being done ("download", "load"); `done` of `total` in `unit`s."""
+
+    stage: str
+    done: int
+    total: int
+    unit: Literal["bytes", "tensors"] = "bytes"

@@ -1,0 +1,1 @@
+"""From model files on disk to named tensors, and from model names to files."""
