@@ -1,0 +1,72 @@
+"""Write the golden files that `make test` compares with: what transformers says, kept beside the tests.
+
+`make golden` runs this where torch and transformers are; what changes is then reviewed like code.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from distributions import CoarseDistributions, log_softmax
+from smollm2 import load_reference, tokenize
+from tiny_models import TINY_MODELS, TinyModel, greedy_of, logits_of, make_prompt
+from transformers import AutoModelForCausalLM
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SMALLEST_LEAD = 0.015
+
+
+def write_family(name: str, tiny: TinyModel) -> None:
+    """Write one tiny model as a Hugging Face folder, and what it answers as `expected.npz` inside."""
+    folder = GOLDEN / "families" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model = tiny.build()
+    model.save_pretrained(folder, max_shard_size=tiny.max_shard_size)
+    if tiny.has_old_rope_words:
+        use_old_rope_words(folder / "config.json")
+
+    for shard in folder.glob("*.safetensors"):
+        shard.chmod(0o644)
+
+    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    prompt = make_prompt(saved.config.vocab_size)
+    logits = logits_of(saved, prompt)
+    np.testing.assert_array_equal(logits, logits_of(model, prompt), err_msg=f"{name} reads otherwise than written")
+    greedy, lead = greedy_of(saved, prompt)
+    assert lead > SMALLEST_LEAD, f"{name}: a greedy step leads by {lead:.4f} only; choose another seed"
+    np.savez(folder / "expected.npz", prompt=prompt, logits=logits, greedy=greedy)
+    print(f"{name}: logits spread by {logits.std():.2f}, greedy leads by {lead:.3f}")
+
+
+def use_old_rope_words(path: Path) -> None:
+    """Rewrite a `config.json` in the words of checkpoints from before transformers 5."""
+    config = json.loads(path.read_text())
+    scaling = config.pop("rope_parameters")
+    config["rope_theta"] = scaling.pop("rope_theta")
+    config["rope_scaling"] = scaling
+    config["torch_dtype"] = config.pop("dtype")
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def write_smollm2(model_path: Path) -> None:
+    """Write what the default model says to `prose.txt` when transformers runs its unpacked weights."""
+    prompt = tokenize(model_path, (GOLDEN / "prose.txt").read_text(encoding="utf-8"))
+    log_probs = log_softmax(logits_of(load_reference(model_path), prompt))
+    surprise = -log_probs[np.arange(len(prompt) - 1), prompt[1:]].mean()
+    assert surprise < 4, f"the reference does not understand English ({surprise:.1f} nats): its weights are misread"
+    expected = CoarseDistributions.of(log_probs)
+    np.savez_compressed(
+        GOLDEN / "smollm2_prose.npz", prompt=prompt, token_ids=expected.token_ids, log_probs=expected.log_probs
+    )
+    print(f"smollm2: {len(prompt)} tokens, {surprise:.2f} nats each")
+
+
+if __name__ == "__main__":
+    for name, tiny in TINY_MODELS.items():
+        write_family(name, tiny)
+    write_smollm2(Path(sys.argv[1]))
