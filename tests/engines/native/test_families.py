@@ -1,0 +1,144 @@
+"""Model families against what transformers says of the same tiny models: `tests/golden/families`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gguf_reference import write_checkpoint
+
+from kaiwa.engines.engine import Engine, Slice
+from kaiwa.engines.native.engine import load
+from kaiwa.errors import ContextOverflow
+from kaiwa.sampling import Sampling
+from kaiwa.weights.open import open_checkpoint
+
+FAMILIES = Path(__file__).parents[2] / "golden" / "families"
+NAMES = sorted(folder.name for folder in FAMILIES.iterdir())
+GREEDY = Sampling(do_sample=False)
+
+
+@contextmanager
+def loaded(path: Path, *, context_length: int | None = None) -> Iterator[Engine]:
+    checkpoint = open_checkpoint(path)
+    engine = load(checkpoint, threads=2, context_length=context_length, on_progress=None)
+    try:
+        yield engine
+    finally:
+        engine.shutdown()
+        checkpoint.close()
+
+
+def expected_of(name: str) -> tuple[list[int], np.ndarray, list[int]]:
+    """Prompt, logits after each of its tokens, and the 64 tokens that greedy decoding adds."""
+    with np.load(FAMILIES / name / "expected.npz") as file:
+        return file["prompt"].tolist(), file["logits"], file["greedy"].tolist()
+
+
+def start(engine: Engine, prompt: Sequence[int], *, chunk: int = 512) -> tuple[int, int]:
+    """A new sequence that has read the prompt in pieces, and its first greedy token."""
+    sequence = engine.open()
+    engine.configure(sequence, GREEDY, prompt_ids=prompt)
+    pieces = [prompt[first : first + chunk] for first in range(0, len(prompt), chunk)]
+    for piece in pieces[:-1]:
+        assert engine.step([Slice(sequence, piece, sample=False)]) == [None]
+    (token,) = engine.step([Slice(sequence, pieces[-1])])
+    assert token is not None
+    return sequence, token
+
+
+def continue_greedily(engine: Engine, sequence: int, token: int, num_tokens: int) -> list[int]:
+    """`token` and what follows it, one step each."""
+    tokens = [token]
+    while len(tokens) < num_tokens:
+        (next_token,) = engine.step([Slice(sequence, tokens[-1:])])
+        assert next_token is not None
+        tokens.append(next_token)
+    return tokens
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_logits_of_a_prompt(name: str, isa: str) -> None:
+    prompt, logits, _ = expected_of(name)
+    with loaded(FAMILIES / name) as engine:
+        ours = np.asarray(engine.score(prompt))
+    assert ours.dtype == np.float32
+    np.testing.assert_allclose(ours, logits, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("chunk", [512, 7, 1], ids=["whole", "in chunks", "step by step"])
+def test_greedy_text(name: str, chunk: int, isa: str) -> None:
+    prompt, _, greedy = expected_of(name)
+    with loaded(FAMILIES / name) as engine:
+        sequence, token = start(engine, prompt, chunk=chunk)
+        assert continue_greedily(engine, sequence, token, len(greedy)) == greedy
+        assert engine.length(sequence) == len(prompt) + len(greedy) - 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sequences_in_one_batch_do_not_meet(name: str, isa: str) -> None:
+    prompt, _, greedy = expected_of(name)
+    short = prompt[5:18]
+    with loaded(FAMILIES / name) as engine:
+        alone = continue_greedily(engine, *start(engine, short), 24)
+        first, second = engine.open(), engine.open()
+        for sequence, prompt_ids in ((first, prompt), (second, short)):
+            engine.configure(sequence, GREEDY, prompt_ids=prompt_ids)
+        # The second joins while the first is still reading, and decodes while the first reads on.
+        assert engine.step([Slice(first, prompt[:11], sample=False)]) == [None]
+        nothing, token = engine.step([Slice(first, prompt[11:30], sample=False), Slice(second, short)])
+        assert nothing is None
+        texts: tuple[list[int | None], list[int | None]] = ([], [token])
+        unread = prompt[30:]
+        while len(texts[1]) < len(alone):
+            batch = [Slice(second, texts[1][-1:]), Slice(first, unread or texts[0][-1:])]
+            unread = []
+            for text, next_token in zip(reversed(texts), engine.step(batch), strict=True):
+                text.append(next_token)
+    assert texts[0] == greedy[: len(texts[0])]
+    assert texts[1] == alone
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_truncating_takes_tokens_back(name: str) -> None:
+    prompt, _, greedy = expected_of(name)
+    with loaded(FAMILIES / name) as engine:
+        sequence, token = start(engine, [*prompt, *greedy[:20], 9, 8, 7])
+        engine.truncate(sequence, len(prompt) + 4)
+        engine.configure(sequence, GREEDY, prompt_ids=prompt)
+        (token,) = engine.step([Slice(sequence, greedy[4:5])])
+        assert continue_greedily(engine, sequence, token, 30) == greedy[5:35]
+
+
+def test_a_closed_sequence_leaves_the_others_alone() -> None:
+    prompt, _, greedy = expected_of("llama-tied")
+    with loaded(FAMILIES / "llama-tied") as engine:
+        gone, _ = start(engine, prompt[::-1])
+        kept, token = start(engine, prompt)
+        engine.close(gone)
+        start(engine, prompt[3:])
+        assert continue_greedily(engine, kept, token, 32) == greedy[:32]
+
+
+@pytest.mark.parametrize("name", ["llama-tied", "llama3-rope", "mistral-full", "qwen2"])
+def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
+    prompt, logits, greedy = expected_of(name)
+    write_checkpoint(FAMILIES / name, tmp_path / "model.gguf")
+    with loaded(tmp_path / "model.gguf") as engine:
+        np.testing.assert_allclose(np.asarray(engine.score(prompt)), logits, rtol=0, atol=1e-3)
+        assert continue_greedily(engine, *start(engine, prompt), len(greedy)) == greedy
+
+
+def test_a_full_context_is_refused_and_the_sequence_kept() -> None:
+    prompt, _, greedy = expected_of("llama-tied")
+    with loaded(FAMILIES / "llama-tied", context_length=48) as engine:
+        assert engine.info.context_length == 48
+        sequence, token = start(engine, prompt)
+        with pytest.raises(ContextOverflow):
+            engine.step([Slice(sequence, prompt[:9])])
+        assert engine.length(sequence) == len(prompt)
+        assert continue_greedily(engine, sequence, token, 8) == greedy[:8]
