@@ -7,8 +7,9 @@ from pathlib import Path
 import gguf
 import numpy as np
 import torch
-from gguf_reference import read_weights
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedModel
+
+from gguf_reference import read_weights
 
 
 def load_reference(path: Path) -> PreTrainedModel:

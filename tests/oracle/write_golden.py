@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from transformers import AutoModelForCausalLM
+
 from distributions import CoarseDistributions, log_softmax
 from smollm2 import load_reference, tokenize
 from tiny_models import TINY_MODELS, TinyModel, greedy_of, logits_of, make_prompt
-from transformers import AutoModelForCausalLM
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SMALLEST_LEAD = 0.015

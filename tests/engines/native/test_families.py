@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gguf_reference import write_checkpoint
 
+from gguf_reference import write_checkpoint
 from kaiwa.engines.engine import Engine, Slice
 from kaiwa.engines.native.engine import load
 from kaiwa.errors import ContextOverflow

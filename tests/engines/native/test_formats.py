@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from number_formats import BY_NAME, FORMATS, any_weights, product_bound, random_weights, unpack_with_gguf
 
 from kaiwa.engines.native import _native
+from number_formats import BY_NAME, FORMATS, any_weights, product_bound, random_weights, unpack_with_gguf
 
 NAMES = [number_format.name for number_format in FORMATS]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributions import CoarseDistributions, log_softmax
 
+from distributions import CoarseDistributions, log_softmax
 from kaiwa.engines.engine import Engine, Slice
 from kaiwa.engines.native.engine import load
 from kaiwa.sampling import Sampling
