@@ -1,0 +1,112 @@
+"""What a model costs, before it is loaded: the arithmetic of its memory and of its speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kaiwa.errors import InvalidOption, OutOfMemory
+
+MIN_CONTEXT_LENGTH = 256
+RESERVED_SHARE = 0.1
+"""Of the free memory, left to everything else when nobody says how long the context shall be."""
+CACHE_NUMBER_BYTES = 2
+SCRATCH_TOKENS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The memory that a model takes with its context full, in bytes."""
+
+    context_length: int
+    weights_bytes: int
+    cache_bytes: int
+    scratch_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it together."""
+        return self.weights_bytes + self.cache_bytes + self.scratch_bytes
+
+
+def plan(
+    config: Mapping[str, Any],
+    weights_bytes: int,
+    *,
+    context_length: int | None = None,
+    available_bytes: int | None = None,
+) -> Plan:
+    """The memory for a model of this `config`; without `context_length`, the longest context that fits.
+
+    `available_bytes` is what may be taken; None where it is not known, and then nothing is refused for its size.
+    Raises `InvalidOption` for a context that the model cannot have, `OutOfMemory` with the arithmetic.
+    """
+    longest = int(config.get("max_position_embeddings") or 2048)
+    _check(context_length, longest)
+    per_token = cache_bytes_per_token(config)
+    scratch_bytes = _scratch_bytes(config)
+    chosen = context_length or longest
+    if context_length is None and available_bytes is not None:
+        left = int(available_bytes * (1 - RESERVED_SHARE)) - weights_bytes - scratch_bytes
+        fits = max(left // per_token, 0) // MIN_CONTEXT_LENGTH * MIN_CONTEXT_LENGTH
+        chosen = min(longest, max(fits, MIN_CONTEXT_LENGTH))
+    planned = Plan(chosen, weights_bytes, chosen * per_token, scratch_bytes)
+    if available_bytes is not None and planned.total_bytes > available_bytes:
+        raise OutOfMemory(
+            f"the model needs {in_megabytes(planned.total_bytes)}, and {in_megabytes(available_bytes)} are free: "
+            f"{in_megabytes(weights_bytes)} weights + {in_megabytes(planned.cache_bytes)} for {chosen:,} tokens "
+            f"of context ({per_token:,} bytes each) + {in_megabytes(scratch_bytes)} to work with",
+            hint=_what_would_fit(available_bytes - weights_bytes - scratch_bytes, per_token),
+        )
+    return planned
+
+
+def cache_bytes_per_token(config: Mapping[str, Any]) -> int:
+    """Bytes that one token's keys and values take over all layers, in float16."""
+    num_heads = int(config["num_attention_heads"])
+    num_kv_heads = int(config.get("num_key_value_heads") or num_heads)
+    head_dim = int(config.get("head_dim") or int(config["hidden_size"]) // num_heads)
+    return 2 * int(config["num_hidden_layers"]) * num_kv_heads * head_dim * CACHE_NUMBER_BYTES
+
+
+def decode_limit(weights_bytes: int, cache_bytes: int, bandwidth: float) -> float:
+    """Tokens per second that memory allows: each one reads all weights, and the cache of the tokens before it.
+
+    `bandwidth` in bytes per second.
+    """
+    return bandwidth / (weights_bytes + cache_bytes)
+
+
+def in_megabytes(num_bytes: int) -> str:
+    """A size in words: "1,234 MB", a megabyte being a million bytes."""
+    return f"{num_bytes / 1e6:,.0f} MB"
+
+
+def _check(context_length: int | None, longest: int) -> None:
+    if context_length is None:
+        return
+    if isinstance(context_length, bool) or not isinstance(context_length, int) or context_length < 2:
+        raise InvalidOption(
+            f"context_length={context_length!r} is impossible",
+            hint=f"context_length must be a whole number from 2 to {longest:,}, which this model was made for",
+        )
+    if context_length > longest:
+        raise InvalidOption(
+            f"context_length={context_length:,} is more than this model was made for",
+            hint=f"it knows {longest:,} tokens of context",
+        )
+
+
+def _scratch_bytes(config: Mapping[str, Any]) -> int:
+    """What one step's activations and the logits take, roughly, in float32."""
+    hidden, inner = int(config["hidden_size"]), int(config.get("intermediate_size") or 0)
+    activations = SCRATCH_TOKENS * (6 * hidden + 2 * inner)
+    return 4 * (activations + int(config.get("vocab_size") or 0))
+
+
+def _what_would_fit(left_bytes: int, per_token: int) -> str:
+    fits = left_bytes // per_token
+    if fits >= MIN_CONTEXT_LENGTH:
+        return f"load it with context_length={fits // MIN_CONTEXT_LENGTH * MIN_CONTEXT_LENGTH}"
+    return "choose a smaller model, or free memory"

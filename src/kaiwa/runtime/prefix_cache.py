@@ -1,0 +1,94 @@
+"""What the engine has already read: a few sequences kept after their answers, to be continued by the next prompt."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kaiwa.engines.engine import Engine
+
+MAX_SEQUENCES = 4
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """A sequence of the engine in one request's hands. `token_ids` is everything that was handed to it, in order."""
+
+    sequence: int
+    token_ids: list[int] = field(default_factory=list)
+
+
+class PrefixCache:
+    """Keeps up to `max_sequences` sequences that together hold at most one full context.
+
+    One thread at a time calls it, as it calls the engine; only `give_back` may be called from anywhere.
+    """
+
+    def __init__(self, engine: Engine, *, max_sequences: int = MAX_SEQUENCES) -> None:
+        self._engine = engine
+        self._max_sequences = max_sequences
+        self._kept: list[Lease] = []
+        """The least recently used one first."""
+        self._returned: deque[Lease] = deque()
+
+    def lease(self, prompt_ids: Sequence[int]) -> Lease:
+        """A sequence that holds the longest known beginning of the prompt, never all of it.
+
+        The prompt's last token is always left to compute, as the answer's first token is sampled after it.
+        """
+        self._take_back()
+        nearest = max(self._kept, key=lambda kept: common_prefix(kept.token_ids, prompt_ids), default=None)
+        if nearest is not None:
+            length = min(common_prefix(nearest.token_ids, prompt_ids), len(prompt_ids) - 1)
+            if _is_worth_it(length, len(nearest.token_ids), len(prompt_ids)):
+                self._kept.remove(nearest)
+                self._engine.truncate(nearest.sequence, length)
+                del nearest.token_ids[length:]
+                return nearest
+        while len(self._kept) >= self._max_sequences:
+            self._forget_oldest()
+        return Lease(self._engine.open())
+
+    def make_room(self, num_tokens: int) -> None:
+        """Forget old sequences until `num_tokens` more fit beside what is kept."""
+        while self._kept and num_tokens + self._num_kept_tokens() > self._engine.info.context_length:
+            self._forget_oldest()
+
+    def give_back(self, lease: Lease) -> None:
+        """Keep a sequence for later. Any thread may call this at any time; it takes effect with the next `lease`."""
+        self._returned.append(lease)
+
+    def discard(self, lease: Lease) -> None:
+        """Close a sequence that is in an unknown state."""
+        self._engine.close(lease.sequence)
+
+    def _take_back(self) -> None:
+        while self._returned:
+            lease = self._returned.popleft()
+            # An interrupted step may have computed its tokens or not: the engine knows.
+            length = min(self._engine.length(lease.sequence), len(lease.token_ids))
+            self._engine.truncate(lease.sequence, length)
+            del lease.token_ids[length:]
+            self._kept.append(lease)
+
+    def _forget_oldest(self) -> None:
+        self._engine.close(self._kept.pop(0).sequence)
+
+    def _num_kept_tokens(self) -> int:
+        return sum(len(kept.token_ids) for kept in self._kept)
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two sequences begin with alike."""
+    differ = (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+    return next(differ, min(len(a), len(b)))
+
+
+def _is_worth_it(length: int, num_kept: int, num_prompt: int) -> bool:
+    """Whether to cut a kept sequence down to `length` tokens and go on from there.
+
+    What is cut off has to be read again when its conversation goes on, so two conversations that share no more than a
+    system message keep a sequence each. An answer tried again shares all but the prompt's last token.
+    """
+    return length > 0 and (length == num_prompt - 1 or length >= num_kept - length)

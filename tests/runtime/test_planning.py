@@ -1,0 +1,72 @@
+"""The arithmetic of a model's memory, by hand and at its edges."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaiwa.errors import InvalidOption, OutOfMemory
+from kaiwa.runtime.planning import cache_bytes_per_token, decode_limit, plan
+
+SMOLLM2 = {
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "vocab_size": 49152,
+    "max_position_embeddings": 8192,
+}
+WEIGHTS = 90_000_000
+
+
+def test_a_token_of_smollm2_by_hand() -> None:
+    # keys and values × 30 layers × 3 heads × 64 numbers × 2 bytes
+    assert cache_bytes_per_token(SMOLLM2) == 2 * 30 * 3 * 64 * 2 == 23_040
+    assert cache_bytes_per_token({**SMOLLM2, "head_dim": 128}) == 46_080
+    without_groups = {key: value for key, value in SMOLLM2.items() if key != "num_key_value_heads"}
+    assert cache_bytes_per_token(without_groups) == 69_120
+
+
+def test_the_context_is_the_models_own_where_it_fits() -> None:
+    planned = plan(SMOLLM2, WEIGHTS, available_bytes=10**9)
+    assert planned.context_length == 8192
+    assert planned.cache_bytes == 8192 * 23_040
+    assert planned.total_bytes == WEIGHTS + planned.cache_bytes + planned.scratch_bytes
+    assert plan(SMOLLM2, WEIGHTS).context_length == 8192, "nothing is known of the memory"
+
+
+def test_less_memory_gives_a_shorter_context_and_leaves_a_tenth() -> None:
+    planned = plan(SMOLLM2, WEIGHTS, available_bytes=200_000_000)
+    assert 256 < planned.context_length < 8192 and planned.context_length % 256 == 0
+    assert planned.total_bytes <= 180_000_000 < planned.total_bytes + 256 * 23_040
+
+
+def test_too_little_memory_is_refused_with_the_arithmetic() -> None:
+    with pytest.raises(
+        OutOfMemory, match=r"needs 1\d\d MB, and 95 MB are free: 90 MB weights \+ 6 MB for 256"
+    ) as caught:
+        plan(SMOLLM2, WEIGHTS, available_bytes=95_000_000)
+    assert caught.value.hint == "choose a smaller model, or free memory"
+
+
+def test_a_context_that_was_asked_for_is_never_shortened() -> None:
+    assert plan(SMOLLM2, WEIGHTS, context_length=2048, available_bytes=10**9).context_length == 2048
+    with pytest.raises(OutOfMemory, match="8,192 tokens of context") as caught:
+        plan(SMOLLM2, WEIGHTS, context_length=8192, available_bytes=200_000_000)
+    offered = int(caught.value.hint.rpartition("=")[2])
+    assert plan(SMOLLM2, WEIGHTS, context_length=offered, available_bytes=200_000_000).context_length == offered
+
+
+@pytest.mark.parametrize("wrong", [0, 1, -5, True, 2.5, "2048"])
+def test_an_impossible_context_is_refused(wrong: int) -> None:
+    with pytest.raises(InvalidOption, match="is impossible"):
+        plan(SMOLLM2, WEIGHTS, context_length=wrong)
+
+
+def test_a_context_beyond_the_models_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="context_length=8,193 is more than"):
+        plan(SMOLLM2, WEIGHTS, context_length=8193)
+
+
+def test_the_limit_of_decoding_is_bandwidth_over_what_a_token_reads() -> None:
+    assert decode_limit(90_000_000, 10_000_000, 24e9) == 240
