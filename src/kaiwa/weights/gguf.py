@@ -1,0 +1,361 @@
+"""GGUF files: a strict reader that maps the file into memory and checks everything before it is used.
+
+The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A header of counts, then keys with values, then
+a list of tensors, then the tensors' bytes.
+"""
+
+from __future__ import annotations
+
+import array
+import itertools
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kaiwa.errors import UnsupportedFormat, UnusableFile
+from kaiwa.weights import file_kinds
+from kaiwa.weights.checkpoint import Tensor
+from kaiwa.weights.formats import GGML_FORMATS, check_shape, check_supported
+from kaiwa.weights.mapped_file import MappedFile
+
+KIND = "GGUF"
+VERSIONS = (2, 3)
+MAX_DIMENSIONS = 4
+MAX_ARRAY_DEPTH = 4
+MAX_ARRAY_ITEMS = 1 << 24
+"""No array may be longer; the longest that real models have (merges of a tokenizer) are under 2**20."""
+
+_DEFAULT_ALIGNMENT = 32
+_MIN_KEY_BYTES = 8 + 1 + 4 + 1
+_MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8
+PART = re.compile(r"(?P<stem>.*)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})\.gguf")
+"""The name of one part of a split file."""
+
+_BOOL, _TEXT, _ARRAY = 7, 8, 9
+# The number types, by what a file calls them, as codes of `struct` and `array`.
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 10: "Q", 11: "q", 12: "d"}
+_LAYOUTS = {type: struct.Struct(f"<{code}") for type, code in _NUMBERS.items()}
+_U32, _U64 = _LAYOUTS[4], _LAYOUTS[10]
+_TOO_SHORT = "the file was cut short: download or copy it again"
+
+
+@dataclass(frozen=True, slots=True)
+class GGUFFile:
+    """An opened GGUF model, of one file or several parts, in the file's own words.
+
+    `metadata` holds text as `str`, arrays of text, truths or arrays as lists, and arrays of numbers as `array.array`
+    (which is compact, and not equal to a list with the same items).
+    """
+
+    path: Path
+    metadata: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+    release: Callable[[Tensor], None]
+    close: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One file, read. `ranges` says where in the file each tensor lies: (begin, end) in bytes."""
+
+    file: MappedFile
+    metadata: dict[str, Any]
+    tensors: dict[str, Tensor]
+    ranges: dict[str, tuple[int, int]]
+
+
+def read(path: Path) -> GGUFFile:
+    """Open a GGUF file, or all parts of a split one from any of its parts.
+
+    Raises `ModelNotFound` where there is no such file, `UnusableFile` where it breaks a rule of the format, and
+    `UnsupportedFormat` for versions and number formats that Kaiwa does not read.
+    """
+    with ExitStack() as opened:
+        parts = []
+        for part_path in _part_paths(path):
+            file = MappedFile(part_path, KIND)
+            opened.callback(file.close)
+            parts.append(_read_part(file))
+        _check_parts(parts)
+        tensors = _join(parts)
+        homes = {name: (part.file, *part.ranges[name]) for part in parts for name in part.tensors}
+
+        def release(tensor: Tensor) -> None:
+            file, begin, end = homes[tensor.name]
+            file.release(begin, end)
+
+        return GGUFFile(path, parts[0].metadata, tensors, release, opened.pop_all().close)
+
+
+def _part_paths(path: Path) -> list[Path]:
+    match = PART.fullmatch(path.name)
+    if not match or not path.exists():
+        return [path]
+    number, count = int(match["number"]), int(match["count"])
+    if not 1 <= number <= count:
+        raise UnusableFile(path, KIND, f"its name says that it is part {number} of {count}")
+    paths = [path.with_name(f"{match['stem']}-{index:05}-of-{count:05}.gguf") for index in range(1, count + 1)]
+    for index, other in enumerate(paths, 1):
+        if not other.exists():
+            raise UnusableFile(
+                path,
+                KIND,
+                f"it is part {number} of {count}, and part {index} is missing: {other.name}",
+                hint="put all parts into one folder",
+            )
+    return paths
+
+
+def _check_parts(parts: list[_Part]) -> None:
+    """Check what the parts say about each other: `split.no` counts from 0."""
+    for index, part in enumerate(parts):
+        count = part.metadata.get("split.count", 1)
+        if count != len(parts):
+            raise UnusableFile(
+                part.file.path,
+                KIND,
+                f"it is one of {count} parts, and its name says one of {len(parts)}",
+                hint="parts must be named like model-00001-of-00003.gguf",
+            )
+        number = part.metadata.get("split.no", 0)
+        if number != index:
+            raise UnusableFile(part.file.path, KIND, f"its name says part {index + 1}, and split.no is {number}")
+    expected = parts[0].metadata.get("split.tensors.count") if len(parts) > 1 else None
+    found = sum(len(part.tensors) for part in parts)
+    if expected is not None and expected != found:
+        raise UnusableFile(
+            parts[0].file.path, KIND, f"all parts together should hold {expected} tensors, and hold {found}"
+        )
+
+
+def _join(parts: list[_Part]) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    for part in parts:
+        for name, tensor in part.tensors.items():
+            if name in tensors:
+                raise UnusableFile(part.file.path, KIND, f"tensor {name!r} is in an earlier part, too")
+            tensors[name] = tensor
+    return tensors
+
+
+def _read_part(file: MappedFile) -> _Part:
+    reader = _Reader(file)
+    _check_magic(file, reader)
+    num_tensors = reader.count("tensors", _MIN_TENSOR_BYTES)
+    num_keys = reader.count("keys", _MIN_KEY_BYTES)
+    metadata: dict[str, Any] = {}
+    for index in range(num_keys):
+        key = reader.text(f"the name of key {index}")
+        if key in metadata:
+            raise reader.failure(f"key {key!r} is there twice")
+        metadata[key] = reader.value(reader.number(_U32, f"the type of key {key!r}"), f"key {key!r}")
+    alignment = _alignment(metadata, reader)
+    infos = [_read_info(reader, index) for index in range(num_tensors)]
+    start = -(-reader.at // alignment) * alignment
+    ranges = _ranges(infos, start, alignment, reader)
+    tensors = {
+        info.name: Tensor(info.name, GGML_FORMATS[info.type].name, info.shape, file.view(*ranges[info.name]))
+        for info in infos
+    }
+    file.release(0, reader.at)
+    file.read_in_order()
+    return _Part(file, metadata, tensors, ranges)
+
+
+def _check_magic(file: MappedFile, reader: _Reader) -> None:
+    magic = file.data[:4]
+    if magic == b"FUGG":
+        raise _wrong_byte_order(file)
+    if magic != b"GGUF":
+        what, hint = file_kinds.describe(file.data[:256]) or (
+            f"it begins with {magic!r} and not with b'GGUF'",
+            "a model is a .gguf file, or a folder with config.json and safetensors",
+        )
+        raise UnusableFile(file.path, KIND, what, hint=hint)
+    reader.at = 4
+    version = reader.number(_U32, "the version")
+    if sys.byteorder == "big" or (version & 0xFFFF == 0 and version != 0):
+        raise _wrong_byte_order(file)
+    if version not in VERSIONS:
+        raise UnsupportedFormat(
+            file.path,
+            KIND,
+            f"it has version {version} of the format; Kaiwa reads {' and '.join(map(str, VERSIONS))}",
+            hint="get a newer file of the model" if version < min(VERSIONS) else "a newer Kaiwa may read it",
+        )
+
+
+def _wrong_byte_order(file: MappedFile) -> UnsupportedFormat:
+    written_for = "little-endian" if sys.byteorder == "big" else "big-endian"
+    return UnsupportedFormat(
+        file.path,
+        KIND,
+        f"it was written for {written_for} machines, and this one is {sys.byteorder}-endian",
+        hint=f"get the {sys.byteorder}-endian file of the model",
+    )
+
+
+def _alignment(metadata: Mapping[str, Any], reader: _Reader) -> int:
+    alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
+    if not isinstance(alignment, int) or isinstance(alignment, bool) or alignment < 1 or alignment & (alignment - 1):
+        raise reader.failure(f"general.alignment is {alignment!r}, which is not a power of two")
+    return alignment
+
+
+@dataclass(frozen=True, slots=True)
+class _TensorInfo:
+    """A row of the list of tensors. `offset` counts from where the tensors' bytes start."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: int
+    offset: int
+
+
+def _read_info(reader: _Reader, index: int) -> _TensorInfo:
+    name = reader.text(f"the name of tensor {index}")
+    what = f"tensor {name!r}"
+    num_dimensions = reader.number(_U32, what)
+    if not 1 <= num_dimensions <= MAX_DIMENSIONS:
+        raise reader.failure(f"{what} has {num_dimensions} dimensions; a tensor has 1 to {MAX_DIMENSIONS}")
+    # A file names the shortest stride first: columns, rows, …
+    shape = tuple(reader.number(_U64, what) for _ in range(num_dimensions))[::-1]
+    if 0 in shape:
+        raise reader.failure(f"{what} has the shape {shape}, which holds nothing")
+    type = reader.number(_U32, what)
+    if type not in GGML_FORMATS:
+        raise UnsupportedFormat(reader.file.path, KIND, f"{what} has number format {type}, which Kaiwa does not know")
+    format = GGML_FORMATS[type]
+    check_shape(format, shape, tensor=name, path=reader.file.path, kind=KIND)
+    check_supported(format, tensor=name, path=reader.file.path, kind=KIND)
+    return _TensorInfo(name, shape, type, reader.number(_U64, what))
+
+
+def _ranges(infos: Iterable[_TensorInfo], start: int, alignment: int, reader: _Reader) -> dict[str, tuple[int, int]]:
+    """Where each tensor begins and ends in the file, checked against the file and against each other."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for info in infos:
+        if info.name in ranges:
+            raise reader.failure(f"tensor {info.name!r} is there twice")
+        if info.offset % alignment:
+            raise reader.failure(
+                f"tensor {info.name!r} lies at offset {info.offset:,}, which is not a multiple of {alignment}"
+            )
+        begin = start + info.offset
+        end = begin + GGML_FORMATS[info.type].num_bytes(info.shape)
+        if end > reader.file.num_bytes:
+            past = end - reader.file.num_bytes
+            raise reader.failure(f"tensor {info.name!r} ends {past:,} bytes past the end of the file", hint=_TOO_SHORT)
+        ranges[info.name] = (begin, end)
+    in_order = sorted(ranges, key=ranges.__getitem__)
+    for before, after in itertools.pairwise(in_order):
+        overlap = ranges[before][1] - ranges[after][0]
+        if overlap > 0:
+            raise reader.failure(f"tensors {before!r} and {after!r} overlap by {overlap:,} bytes")
+    return ranges
+
+
+class _Reader:
+    """A position in a file's header. Every method checks that what it reads is there, and moves on past it."""
+
+    def __init__(self, file: MappedFile) -> None:
+        self.file = file
+        self.at = 0
+        self._data = file.data
+        self._end = file.num_bytes
+
+    def failure(self, reason: str, *, hint: str = "") -> UnusableFile:
+        """The error to raise."""
+        return UnusableFile(self.file.path, KIND, reason, hint=hint)
+
+    def number(self, layout: struct.Struct, what: str) -> Any:
+        """One number of this layout."""
+        return layout.unpack(self._take(layout.size, what))[0]
+
+    def count(self, what: str, min_bytes: int) -> int:
+        """How many things follow, each of which takes at least `min_bytes`."""
+        count: int = self.number(_U64, f"the number of {what}")
+        if count * min_bytes > self._end - self.at:
+            raise self.failure(
+                f"it promises {count:,} {what}, and has only {self._end - self.at:,} bytes left for them",
+                hint=_TOO_SHORT,
+            )
+        return count
+
+    def text(self, what: str) -> str:
+        """One text, in UTF-8."""
+        length = self.number(_U64, what)
+        return _decode(self._take(length, what), what, self)
+
+    def value(self, type: int, what: str, depth: int = 0) -> Any:
+        """One value of a key, of this type of the format."""
+        if type in _LAYOUTS:
+            return self.number(_LAYOUTS[type], what)
+        if type == _TEXT:
+            return self.text(what)
+        if type == _BOOL:
+            return _truth(self._take(1, what)[0], what, self)
+        if type == _ARRAY:
+            return self._array(what, depth + 1)
+        raise self.failure(f"{what} has type {type}; the types of the format are 0 to 12")
+
+    def _array(self, what: str, depth: int) -> Any:
+        if depth > MAX_ARRAY_DEPTH:
+            raise self.failure(f"{what} nests arrays more than {MAX_ARRAY_DEPTH} deep")
+        type = self.number(_U32, what)
+        count = self.count(f"items of {what}", {_TEXT: 8, _ARRAY: 12}.get(type, 1))
+        if count > MAX_ARRAY_ITEMS:
+            raise self.failure(f"{what} has {count:,} items; at most {MAX_ARRAY_ITEMS:,} make sense")
+        if type in _NUMBERS:
+            numbers = array.array(_NUMBERS[type])
+            numbers.frombytes(self._take(count * numbers.itemsize, what))
+            return numbers
+        if type == _TEXT:
+            return self._texts(count, what)
+        if type == _BOOL:
+            return [_truth(byte, what, self) for byte in self._take(count, what)]
+        return [self.value(type, what, depth) for _ in range(count)]
+
+    def _texts(self, count: int, what: str) -> list[str]:
+        # A vocabulary has 100,000 of them: the one place where reading must be quick.
+        data, end, at = self._data, self._end, self.at
+        length_of = int.from_bytes
+        texts: list[str] = []
+        for _ in range(count):
+            begin = at + 8
+            at = begin + length_of(data[at:begin], "little")
+            if at > end:
+                raise self._cut_short(what)
+            try:
+                texts.append(data[begin:at].decode())
+            except UnicodeDecodeError:
+                _decode(data[begin:at], f"item {len(texts)} of {what}", self)
+        self.at = at
+        return texts
+
+    def _take(self, num_bytes: int, what: str) -> bytes:
+        begin, self.at = self.at, self.at + num_bytes
+        if self.at > self._end:
+            raise self._cut_short(what)
+        return self._data[begin : self.at]
+
+    def _cut_short(self, what: str) -> UnusableFile:
+        return self.failure(f"the file ends in the middle of {what}", hint=_TOO_SHORT)
+
+
+def _decode(text: bytes, what: str, reader: _Reader) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise reader.failure(f"{what} holds text that is not UTF-8: {text[error.start : error.start + 4]!r}") from error
+
+
+def _truth(byte: int, what: str, reader: _Reader) -> bool:
+    if byte > 1:
+        raise reader.failure(f"{what} should be true or false (1 or 0), and is {byte}")
+    return byte == 1

@@ -1,0 +1,131 @@
+"""Open a model, whatever files it came in."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from kaiwa.errors import ModelNotFound, UnusableFile
+from kaiwa.weights import gguf, names, safetensors
+from kaiwa.weights.checkpoint import Checkpoint
+from kaiwa.weights.config import normalize_config
+
+_CONFIG = "config.json"
+_GENERATION_CONFIG = "generation_config.json"
+_TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_EXPECTED = "a model is a .gguf file, or a folder with config.json and model.safetensors"
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Open a `.gguf` file (any part of a split one), or a folder with one, or with `config.json` and safetensors.
+
+    The weights stay in their files, mapped into memory, until `Checkpoint.close`.
+
+    Raises `ModelNotFound` where no model is there, `UnusableFile` (`UnsupportedFormat`) where a file is broken or of
+    a kind that Kaiwa does not read, `UnsupportedModel` for a family that Kaiwa does not know.
+    """
+    path = Path(path)
+    if not _exists(path):
+        raise ModelNotFound(f"there is no file or folder {path}", hint=_EXPECTED)
+    if path.is_dir():
+        return _open_folder(path)
+    if path.suffix == ".safetensors" or path.name in (_CONFIG, safetensors.INDEX):
+        return _open_folder(path.parent)
+    if path.suffix in _PICKLES:
+        raise _pickle_error(path)
+    return _open_gguf(path)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except (OSError, ValueError):  # not there, not reachable, or a name that no system takes
+        return False
+    return True
+
+
+def _open_folder(folder: Path) -> Checkpoint:
+    if (folder / safetensors.SINGLE).exists() or (folder / safetensors.INDEX).exists():
+        return _open_safetensors(folder)
+    try:
+        found = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise UnusableFile(folder, "model", f"the folder cannot be read: {error.strerror}") from error
+    models = _first_parts([name for name in found if name.endswith(".gguf")])
+    if len(models) == 1:
+        return _open_gguf(folder / models[0])
+    if models:
+        raise ModelNotFound(f"{folder} holds {len(models)} models: {_listed(models)}", hint="pass the path of one")
+    if pickles := [name for name in found if name.endswith(_PICKLES)]:
+        raise _pickle_error(folder / pickles[0])
+    raise ModelNotFound(f"{folder} holds no model; it holds {_listed(found) or 'nothing'}", hint=_EXPECTED)
+
+
+def _first_parts(file_names: list[str]) -> list[str]:
+    """Without the later parts of split files, and without vision projectors, which are no models by themselves."""
+    return [
+        name for name in file_names
+        if not name.startswith("mmproj") and (not (part := gguf.PART.fullmatch(name)) or int(part["number"]) == 1)
+    ]  # fmt: skip
+
+
+def _listed(file_names: list[str], most: int = 5) -> str:
+    more = f" and {len(file_names) - most} more" if len(file_names) > most else ""
+    return ", ".join(file_names[:most]) + more
+
+
+def _pickle_error(path: Path) -> UnusableFile:
+    return UnusableFile(
+        path,
+        "model",
+        "it is a PyTorch pickle, which can run any code when it is read",
+        hint="convert it to safetensors: load it with transformers and call save_pretrained()",
+    )
+
+
+def _open_gguf(path: Path) -> Checkpoint:
+    with ExitStack() as opened:
+        file = gguf.read(path)
+        opened.callback(file.close)
+        _, family = names.family_of(file.metadata, path=path)
+        originals = {names.tensor_name(family, name, path=path): tensor for name, tensor in file.tensors.items()}
+        tensors = {name: replace(tensor, name=name) for name, tensor in originals.items()}
+        config = names.config_of(file.metadata, tensors, path=path)
+        return Checkpoint(
+            path=path,
+            kind="GGUF",
+            config=config,
+            generation_config=names.generation_config_of(file.metadata, path=path),
+            tensors=tensors,
+            metadata=file.metadata,
+            release=lambda tensor: file.release(originals[tensor.name]),
+            close=opened.pop_all().close,
+        )
+
+
+def _open_safetensors(folder: Path) -> Checkpoint:
+    if not (folder / _CONFIG).exists():
+        raise UnusableFile(
+            folder,
+            "model",
+            f"it has weights, and no {_CONFIG} that describes them",
+            hint=f"download {_CONFIG} of the same model into the folder",
+        )
+    config = normalize_config(safetensors.read_json(folder / _CONFIG, _CONFIG), path=folder / _CONFIG)
+    generation = folder / _GENERATION_CONFIG
+    generation_config = {key: config[key] for key in _TOKEN_IDS if key in config}
+    if generation.exists():
+        generation_config |= safetensors.read_json(generation, _GENERATION_CONFIG)
+    files = safetensors.read(folder)
+    return Checkpoint(
+        path=folder,
+        kind="safetensors",
+        config=config,
+        generation_config=generation_config,
+        tensors=files.tensors,
+        release=files.release,
+        close=files.close,
+    )
