@@ -75,4 +75,5 @@ def test_a_system_that_does_not_say(tmp_path: Path) -> None:
 
 def test_this_machine_has_some() -> None:
     available = available_bytes()
-    assert available is not None and available > 1_000_000
+    assert available is not None
+    assert available > 1_000_000

@@ -60,8 +60,8 @@ def _of_containers(root: Path) -> Iterator[int | None]:
 
 
 def _of_groups(mount: Path, group: str, limit: str, usage: str, reclaimable: str) -> Iterator[int | None]:
-    folder = mount / group.strip("/")
-    for folder in (folder, *folder.parents):
+    own = mount / group.strip("/")
+    for folder in (own, *own.parents):
         if not folder.is_relative_to(mount):
             return
         words = _read(folder / limit).strip(), _read(folder / usage).strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from typing import Literal
@@ -93,10 +94,8 @@ class Ticket:
 
     def open(self) -> None:
         """End the wait."""
-        try:
+        with contextlib.suppress(RuntimeError):  # it is open
             self._gate.release()
-        except RuntimeError:
-            pass  # it is open
 
     def leave(self) -> None:
         """Give the turn to the next. Never blocks."""
