@@ -20,7 +20,7 @@ WEIGHTS = 90_000_000
 
 
 def test_a_token_of_smollm2_by_hand() -> None:
-    # keys and values × 30 layers × 3 heads × 64 numbers × 2 bytes
+    # keys and values, 30 layers, 3 heads, 64 numbers, 2 bytes
     assert cache_bytes_per_token(SMOLLM2) == 2 * 30 * 3 * 64 * 2 == 23_040
     assert cache_bytes_per_token({**SMOLLM2, "head_dim": 128}) == 46_080
     without_groups = {key: value for key, value in SMOLLM2.items() if key != "num_key_value_heads"}
@@ -37,7 +37,8 @@ def test_the_context_is_the_models_own_where_it_fits() -> None:
 
 def test_less_memory_gives_a_shorter_context_and_leaves_a_tenth() -> None:
     planned = plan(SMOLLM2, WEIGHTS, available_bytes=200_000_000)
-    assert 256 < planned.context_length < 8192 and planned.context_length % 256 == 0
+    assert 256 < planned.context_length < 8192
+    assert planned.context_length % 256 == 0
     assert planned.total_bytes <= 180_000_000 < planned.total_bytes + 256 * 23_040
 
 

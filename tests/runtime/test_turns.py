@@ -66,7 +66,8 @@ def test_a_withdrawn_ticket_waits_no_longer() -> None:
     thread.start()
     second.withdraw()
     thread.join(10)
-    assert not thread.is_alive() and second.is_withdrawn
+    assert not thread.is_alive()
+    assert second.is_withdrawn
     second.leave()
     first.leave()
     third.wait()
