@@ -15,6 +15,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from distributions import CoarseDistributions, log_softmax
+from kaiwa.weights import hub
 from smollm2 import load_reference, tokenize
 from tiny_models import TINY_MODELS, TinyModel, greedy_of, logits_of, make_prompt
 
@@ -70,4 +71,4 @@ def write_smollm2(model_path: Path) -> None:
 if __name__ == "__main__":
     for name, tiny in TINY_MODELS.items():
         write_family(name, tiny)
-    write_smollm2(Path(sys.argv[1]))
+    write_smollm2(Path(sys.argv[1]) if len(sys.argv) > 1 else hub.resolve("smollm2:135m"))

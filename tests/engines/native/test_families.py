@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from driving import GREEDY, continue_greedily, loaded, start
 from gguf_reference import write_checkpoint
-from kaiwa.engines.engine import Engine, Slice
-from kaiwa.engines.native.engine import load
+from kaiwa.engines.engine import Slice
 from kaiwa.errors import ContextOverflow
-from kaiwa.sampling import Sampling
-from kaiwa.weights.open import open_checkpoint
 
 FAMILIES = Path(__file__).parents[2] / "golden" / "families"
 NAMES = sorted(folder.name for folder in FAMILIES.iterdir())
-GREEDY = Sampling(do_sample=False)
-
-
-@contextmanager
-def loaded(path: Path, *, context_length: int | None = None) -> Iterator[Engine]:
-    checkpoint = open_checkpoint(path)
-    engine = load(checkpoint, threads=2, context_length=context_length, on_progress=None)
-    try:
-        yield engine
-    finally:
-        engine.shutdown()
-        checkpoint.close()
 
 
 def expected_of(name: str) -> tuple[list[int], np.ndarray, list[int]]:
     """Prompt, logits after each of its tokens, and the 64 tokens that greedy decoding adds."""
     with np.load(FAMILIES / name / "expected.npz") as file:
         return file["prompt"].tolist(), file["logits"], file["greedy"].tolist()
-
-
-def start(engine: Engine, prompt: Sequence[int], *, chunk: int = 512) -> tuple[int, int]:
-    """A new sequence that has read the prompt in pieces, and its first greedy token."""
-    sequence = engine.open()
-    engine.configure(sequence, GREEDY, prompt_ids=prompt)
-    pieces = [prompt[first : first + chunk] for first in range(0, len(prompt), chunk)]
-    for piece in pieces[:-1]:
-        assert engine.step([Slice(sequence, piece, sample=False)]) == [None]
-    (token,) = engine.step([Slice(sequence, pieces[-1])])
-    assert token is not None
-    return sequence, token
-
-
-def continue_greedily(engine: Engine, sequence: int, token: int, num_tokens: int) -> list[int]:
-    """`token` and what follows it, one step each."""
-    tokens = [token]
-    while len(tokens) < num_tokens:
-        (next_token,) = engine.step([Slice(sequence, tokens[-1:])])
-        assert next_token is not None
-        tokens.append(next_token)
-    return tokens
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,21 +9,16 @@ import numpy as np
 import pytest
 
 from distributions import CoarseDistributions, log_softmax
+from driving import GREEDY, loaded
 from kaiwa.engines.engine import Engine, Slice
-from kaiwa.engines.native.engine import load
-from kaiwa.sampling import Sampling
-from kaiwa.weights.open import open_checkpoint
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "smollm2_prose.npz"
 
 
 @pytest.fixture
 def engine(model_path: Path, isa: str) -> Iterator[Engine]:
-    checkpoint = open_checkpoint(model_path)
-    engine = load(checkpoint, threads=2, context_length=1024, on_progress=None)
-    yield engine
-    engine.shutdown()
-    checkpoint.close()
+    with loaded(model_path, context_length=1024) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +38,6 @@ def test_distributions_of_prose(engine: Engine, expected: tuple[list[int], Coars
 def test_most_probable_tokens_step_by_step(engine: Engine, expected: tuple[list[int], CoarseDistributions]) -> None:
     prompt, theirs = expected
     sequence = engine.open()
-    engine.configure(sequence, Sampling(do_sample=False))
+    engine.configure(sequence, GREEDY)
     ours = [engine.step([Slice(sequence, [token_id])])[0] for token_id in prompt[:200]]
     assert (np.array(ours) == theirs.token_ids[:200, 0]).mean() > 0.96
