@@ -1,0 +1,214 @@
+"""Tokenizers rebuilt from the metadata of a GGUF file (`tokenizer.ggml.*`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from kaiwa.errors import UnsupportedFormat, UnusableFile
+from kaiwa.text import pretokenizers
+from kaiwa.text.scored_pieces import ScoredPieces
+from kaiwa.text.special_tokens import SpecialToken, SpecialTokens, end_ids
+from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.vocabulary import SPACE_MARK, LibraryVocabulary
+
+PREFIX = "tokenizer.ggml."
+
+
+class Kind(IntEnum):
+    """What `tokenizer.ggml.token_type` says of a token."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+_CONTROL = (Kind.CONTROL, Kind.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The metadata, checked. `pieces` and `kinds` are by id, and so are `scores`, where there are any."""
+
+    metadata: Mapping[str, Any]
+    path: object
+    pieces: Sequence[str]
+    kinds: Sequence[int]
+    scores: Sequence[float]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.metadata.get(PREFIX + key, default)
+
+    def token_id(self, key: str, default: int | None = None) -> int | None:
+        """The id under `key`, or None where the file has none that it could be."""
+        found = self.get(key, default)
+        return found if isinstance(found, int) and 0 <= found < len(self.pieces) else None
+
+    def broken(self, reason: str) -> UnusableFile:
+        return UnusableFile(self.path, "GGUF", reason, hint="download the file again, or convert the model again")
+
+    def unsupported(self, reason: str, hint: str) -> UnsupportedFormat:
+        return UnsupportedFormat(self.path, "GGUF", reason, hint=hint)
+
+
+def rebuild(metadata: Mapping[str, Any], path: object) -> Tokenizer:
+    """The tokenizer that the metadata describes. Raises `UnusableFile` or `UnsupportedFormat`, which name `path`."""
+    source = _read(metadata, path)
+    model = source.get("model")
+    if model == "gpt2":
+        return _byte_level(source)
+    if model == "llama":
+        return _scored(source)
+    if model == "gemma4":
+        return _gemma4(source)
+    raise source.unsupported(f"its tokenizer is of the kind {model!r}", "known are gpt2 (BPE), llama (SentencePiece)")
+
+
+def _byte_level(source: _Source) -> Tokenizer:
+    """Byte-level BPE: GPT-2, Llama 3, Qwen, SmolLM."""
+    name = source.get("pre")
+    kind = pretokenizers.BY_NAME.get(name)
+    if kind is None:
+        raise source.unsupported(
+            f"its pre-tokenizer is {name!r}" if name else "it does not say how text is cut (tokenizer.ggml.pre)",
+            f"convert the model again; known are {', '.join(sorted(pretokenizers.BY_NAME))}",
+        )
+    tokenizer = _merging(source, ignore_merges=kind.keeps_words)
+    tokenizer.pre_tokenizer = pretokenizers.build(kind)
+    vocabulary = LibraryVocabulary(
+        tokenizer, size=len(source.pieces), is_byte_level=True, extra_pieces=_unmergeable(source)
+    )
+    return _assemble(source, vocabulary, adds_bos=kind.adds_bos)
+
+
+def _gemma4(source: _Source) -> Tokenizer:
+    """BPE over SentencePiece's way of writing: spaces are `▁`, bytes are `<0x0A>`, lines are cut before merging."""
+    from tokenizers import Regex, normalizers, pre_tokenizers
+
+    tokenizer = _merging(source, byte_fallback=True, fuse_unk=True)
+    tokenizer.normalizer = normalizers.Replace(" ", SPACE_MARK)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n+"), "isolated")
+    vocabulary = LibraryVocabulary(
+        tokenizer, size=len(source.pieces), is_byte_level=False, extra_pieces=_unmergeable(source)
+    )
+    return _assemble(source, vocabulary, adds_bos=True)
+
+
+def _scored(source: _Source) -> Tokenizer:
+    """SentencePiece with scores and byte fallback: Llama 2, Mistral, Gemma, Phi-3."""
+    if not source.scores:
+        raise source.broken("it has no tokenizer.ggml.scores")
+    adds_space = bool(source.get("add_space_prefix", True))
+    typed = list(zip(source.pieces, source.kinds, strict=True))
+    vocabulary = ScoredPieces(
+        source.pieces,
+        source.scores,
+        mergeable={
+            piece: token_id
+            for token_id, (piece, kind) in enumerate(typed)
+            if kind not in _CONTROL and kind != Kind.BYTE
+        },
+        byte_ids={int(piece[3:5], 16): token_id for token_id, (piece, kind) in enumerate(typed) if kind == Kind.BYTE},
+        unknown_id=source.token_id("unknown_token_id", 0),
+        adds_space=adds_space,
+    )
+    return _assemble(source, vocabulary, adds_bos=True, bos_id=1, eos_id=2, drops_space=adds_space)
+
+
+def _merging(source: _Source, **options: Any) -> Any:
+    """The `tokenizers` library's BPE over the pieces that text may become, special ones left out."""
+    from tokenizers import Tokenizer as LibraryTokenizer
+    from tokenizers import models
+
+    lines = source.get("merges")
+    if not isinstance(lines, Sequence) or not lines:
+        raise source.broken("it has no tokenizer.ggml.merges")
+    inner = (Kind.NORMAL, Kind.USER_DEFINED, Kind.BYTE)
+    pieces = {
+        piece: token_id
+        for token_id, (piece, kind) in enumerate(zip(source.pieces, source.kinds, strict=True))
+        if kind == Kind.NORMAL or (kind in inner and options.get("byte_fallback"))
+    }
+    # The second part may not be empty, the first may begin with a space: the cut is the first one after that.
+    merges = [(line[: (cut := line.find(" ", 1))], line[cut + 1 :]) for line in lines]
+    try:
+        return LibraryTokenizer(models.BPE(pieces, merges, **options))
+    except Exception as error:  # the library raises bare exceptions
+        raise source.broken(f"its merges do not fit its tokens: {error}") from error
+
+
+def _unmergeable(source: _Source) -> dict[int, str]:
+    """Pieces that only decoding may meet: unused ids, and doubles of which text becomes the last."""
+    unused = {token_id: piece for token_id, piece in enumerate(source.pieces) if source.kinds[token_id] == Kind.UNUSED}
+    if len(set(source.pieces)) == len(source.pieces):
+        return unused
+    last = {piece: token_id for token_id, piece in enumerate(source.pieces)}
+    return unused | {token_id: piece for token_id, piece in enumerate(source.pieces) if last[piece] != token_id}
+
+
+def _assemble(
+    source: _Source,
+    vocabulary: LibraryVocabulary | ScoredPieces,
+    *,
+    adds_bos: bool,
+    bos_id: int | None = None,
+    eos_id: int | None = None,
+    drops_space: bool = False,
+) -> Tokenizer:
+    special = SpecialTokens(_special_tokens(source))
+    eos_id = source.token_id("eos_token_id", eos_id)
+    template = source.metadata.get("tokenizer.chat_template")
+    return Tokenizer(
+        vocabulary,
+        special,
+        bos_id=source.token_id("bos_token_id", bos_id),
+        eos_id=eos_id,
+        end_ids=end_ids(special, eos_id, source.token_id("eot_token_id"), source.token_id("eom_token_id")),
+        adds_bos=bool(source.get("add_bos_token", adds_bos)),
+        drops_space=drops_space,
+        spaces={
+            source.pieces[token_id]: token_id
+            for token_id, kind in enumerate(source.kinds)
+            if kind == Kind.USER_DEFINED and _is_space(source.pieces[token_id])
+        },
+        chat_template=template if isinstance(template, str) and template else None,
+    )
+
+
+def _special_tokens(source: _Source) -> list[SpecialToken]:
+    # Phi-3 was trained without the line breaks that its template writes after special tokens; GGUF files do not
+    # say so, and llama.cpp goes by the model's name too.
+    model_name = str(source.metadata.get("general.name", "")).lower()
+    eats_right = "phi-3" in model_name or "phi3" in model_name
+    return [
+        SpecialToken(
+            token_id,
+            piece,
+            is_control=kind in _CONTROL,
+            eats_right=eats_right and piece not in ("<unk>", "<s>", "<|endoftext|>"),
+        )
+        for token_id, (piece, kind) in enumerate(zip(source.pieces, source.kinds, strict=True))
+        if kind in _CONTROL or (kind == Kind.USER_DEFINED and not _is_space(piece))
+    ]
+
+
+def _is_space(piece: str) -> bool:
+    return piece.isspace()
+
+
+def _read(metadata: Mapping[str, Any], path: object) -> _Source:
+    source = _Source(metadata, path, (), (), ())
+    pieces = source.get("tokens")
+    if not isinstance(pieces, Sequence) or not pieces or not all(isinstance(piece, str) for piece in pieces):
+        raise source.broken("it has no tokenizer (tokenizer.ggml.tokens)")
+    kinds = source.get("token_type", [Kind.NORMAL] * len(pieces))
+    scores = source.get("scores", ())
+    for name, values in (("token_type", kinds), ("scores", scores)):
+        if len(values) != len(pieces) and (len(values) or name != "scores"):
+            raise source.broken(f"it has {len(pieces):,} tokens but {len(values):,} values in tokenizer.ggml.{name}")
+    return _Source(metadata, path, pieces, kinds, scores)
