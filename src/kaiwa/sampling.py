@@ -34,8 +34,8 @@ class Option:
             return "text, or a list of up to 16 texts"
         words = "a whole number" if self.kind == "int" else "a number"
         if self.minimum is not None and self.maximum is not None:
-            between = f"above {self.minimum:g} and up to" if self.is_open else f"from {self.minimum:g} to"
-            words += f" {between} {self.maximum:g}"
+            between = f"above {self.minimum:,} and up to" if self.is_open else f"from {self.minimum:,} to"
+            words += f" {between} {self.maximum:,}"
         elif self.minimum is not None:
             words += f" above {self.minimum:g}" if self.is_open else f" of at least {self.minimum:g}"
         return words + (" or None" if self.is_optional else "")

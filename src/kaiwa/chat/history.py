@@ -35,6 +35,11 @@ class SavedChat:
     sampling: Sampling
     chat: Chat
 
+    def options_beside(self, own: Sampling) -> dict[str, Any]:
+        """The options that differ from those that a model has by itself."""
+        before = own.to_dict()
+        return {name: value for name, value in self.sampling.to_dict().items() if value != before[name]}
+
 
 def default_path(chat: Chat, now: datetime) -> Path:
     """A free file in the folder of saved chats, named by time and first question: `2026-11-30-1620-hi.json`."""
@@ -91,9 +96,9 @@ def _write_whole(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.replace(name, path)
+        Path(name).replace(path)
     except BaseException:
-        os.unlink(name)
+        Path(name).unlink()
         raise
 
 

@@ -150,7 +150,7 @@ class BlockStream:
             self._lines.append(line)
 
     def _may_start_list(self, item: re.Match[str]) -> bool:
-        """A number interrupts a paragraph only where a list begins, so that "in the year\\n1990. …" stays text."""
+        """A number interrupts a paragraph only where a list begins: a year at the start of a line stays text."""
         if len(item[1]) > 3:
             return False
         return not self._lines or item[2] in ("-", "*", "+", "1.", "1)")

@@ -103,7 +103,6 @@ class BlockRows:
         line.overflow = "fold"
         return render_rows(self._console, line)
 
-
     def _context(self, block: Block) -> list[str]:
         """The lines above that decide the colours of this one: those since a definition began at the left edge."""
         is_fresh = block.text[:1].strip() and self._code and not self._code[-1].strip()

@@ -13,6 +13,8 @@ from rich.theme import Theme
 
 from kaiwa.errors import KaiwaError
 
+PROMPT = "> "
+
 THEME = Theme(
     {
         "name": "bold",

@@ -1,0 +1,123 @@
+"""The `kaiwa` command: finds the file of a subcommand and runs it.
+
+A subcommand is a module of this package with `SUMMARY`, `configure(parser)` and `run(arguments)`, which returns the
+exit code. Its imports happen inside `run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from typing import NoReturn, Protocol, cast
+
+import kaiwa
+from kaiwa import cli
+from kaiwa.errors import InvalidMessages, InvalidOption, KaiwaError, ModelNotFound, did_you_mean
+
+FAILURE = 1
+MISTAKE = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+_MISTAKES = (InvalidOption, InvalidMessages, ModelNotFound)
+
+
+class Command(Protocol):
+    """What a subcommand's module offers."""
+
+    SUMMARY: str
+
+    def configure(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, arguments: argparse.Namespace) -> int: ...
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that speaks as the rest of Kaiwa does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidOption(message, hint=f"{self._near(message)}{self.prog} -h explains the arguments")
+
+    def _near(self, message: str) -> str:
+        """The nearest flag, where the message is about one that does not exist."""
+        words = message.removeprefix("unrecognized arguments: ").split()
+        if len(words) == len(message.split()) or not words or not words[0].startswith("-"):
+            return ""
+        near = did_you_mean(words[0].partition("=")[0], self._option_string_actions)
+        return f"{near}; " if near.startswith("did") else ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `kaiwa` with these arguments, by default those of the process; the exit code.
+
+    0 is success, 1 a failure, 2 a person's mistake, 130 an interruption, 141 a reader that went away.
+    """
+    try:
+        code = _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return code
+    except KaiwaError as error:
+        print_error(error)
+        return MISTAKE if isinstance(error, _MISTAKES) else FAILURE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def print_error(error: KaiwaError) -> None:
+    """What happened and what to do about it, on standard error."""
+    print(f"error: {error}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    first = arguments[0] if arguments else "--help"
+    if first in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    if first in ("-V", "--version"):
+        print(f"kaiwa {kaiwa.__version__}")
+        return 0
+    if first not in command_names():
+        kind = "flag" if first.startswith("-") else "command"
+        known = ["--help", "--version"] if kind == "flag" else command_names()
+        raise InvalidOption(f"there is no {kind} {first!r}", hint=did_you_mean(first, known))
+    command = _command(first)
+    parser = Parser(
+        prog=f"kaiwa {first}",
+        description=command.SUMMARY,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.configure(parser)
+    return command.run(parser.parse_intermixed_args(arguments[1:]))
+
+
+def command_names() -> list[str]:
+    """The subcommands: one for each module of this package but this one."""
+    return sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if module.name != "main")
+
+
+def _command(name: str) -> Command:
+    return cast(Command, importlib.import_module(f"kaiwa.cli.{name}"))
+
+
+def _help() -> str:
+    rows = "\n".join(f"  kaiwa {name:8} {_command(name).SUMMARY}" for name in command_names())
+    return f"""Chat with language models on your own machine.
+
+{rows}
+
+  kaiwa COMMAND -h   explains a command
+  kaiwa --version    says which Kaiwa this is"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""The keyboard while an answer is being written: Ctrl-C stops it, and other keys do not disturb the screen."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Self
+
+
+class StopKey:
+    """Ctrl-C as a question, not an exception: pressed once, `was_pressed`; pressed again, `KeyboardInterrupt`.
+
+    The exception would strike anywhere, in the middle of a row or of the model's own work. The second press is for a
+    model that does not come back.
+    """
+
+    def __init__(self) -> None:
+        self.was_pressed = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        if self.was_pressed:
+            raise KeyboardInterrupt
+        self.was_pressed = True
+
+
+@contextmanager
+def unechoed() -> Iterator[None]:
+    """Keep what is typed off the screen; it waits for the next prompt."""
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        yield
+        return
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    quiet = list(before)
+    quiet[3] &= ~termios.ECHO
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,0 +1,42 @@
+"""What one chat in a terminal holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kaiwa.chat.conversation import Chat
+from kaiwa.chat.model import ChatModel
+from kaiwa.events import Finished
+from kaiwa.sampling import Sampling
+
+
+@dataclass(slots=True)
+class ChatState:
+    """The model, the conversation so far, and the sampling `options` that a person chose beside the model's own."""
+
+    model: ChatModel
+    chat: Chat = field(default_factory=Chat)
+    options: dict[str, Any] = field(default_factory=dict)
+    last: Finished | None = None
+    """How the last answer went."""
+    set_aside: Chat | None = None
+    """The conversation that was cleared or replaced last; undoing brings it back."""
+    saved_to: Path | None = None
+    """The file that this session wrote, which it may replace without asking."""
+    saved_chat: Chat | None = None
+    """The conversation as it was written there."""
+
+    @property
+    def sampling(self) -> Sampling:
+        """The options as they are in force."""
+        return self.model.sampling.updated(self.options)
+
+    def replace_chat(self, chat: Chat) -> None:
+        """Go on with another conversation, and keep this one for undoing."""
+        if self.chat.turns:
+            self.set_aside = self.chat
+        self.chat = chat
+        self.last = None
+        self.saved_to = None
