@@ -1,6 +1,8 @@
-"""What a file really is, where it is not what its name says: told from its first bytes, for errors."""
+"""Whether a file is there, and what it really is where its name says otherwise: told from its first bytes."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 # Each row: how such a file begins (compared in lower case), what it is, and what to do.
 _KINDS: tuple[tuple[tuple[bytes, ...], str, str], ...] = (
@@ -41,3 +43,12 @@ def describe(head: bytes) -> tuple[str, str] | None:
         if text.startswith(beginnings):
             return what, hint
     return None
+
+
+def exists(path: Path) -> bool:
+    """Whether a file or folder is there; never an error."""
+    try:
+        path.stat()
+    except (OSError, ValueError):  # not there, not reachable, or a name that no system takes
+        return False
+    return True

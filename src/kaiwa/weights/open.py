@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kaiwa.errors import ModelNotFound, UnusableFile
-from kaiwa.weights import gguf, names, safetensors
+from kaiwa.weights import file_kinds, gguf, names, safetensors
 from kaiwa.weights.checkpoint import Checkpoint
 from kaiwa.weights.config import normalize_config
 
@@ -28,7 +28,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     a kind that Kaiwa does not read, `UnsupportedModel` for a family that Kaiwa does not know.
     """
     path = Path(path)
-    if not _exists(path):
+    if not file_kinds.exists(path):
         raise ModelNotFound(f"there is no file or folder {path}", hint=_EXPECTED)
     if path.is_dir():
         return _open_folder(path)
@@ -37,14 +37,6 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if path.suffix in _PICKLES:
         raise _pickle_error(path)
     return _open_gguf(path)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        path.stat()
-    except (OSError, ValueError):  # not there, not reachable, or a name that no system takes
-        return False
-    return True
 
 
 def _open_folder(folder: Path) -> Checkpoint:
