@@ -17,6 +17,16 @@ MODEL_FILES = (".gguf", ".safetensors")
 PATIENCE_S = 2.0
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write what people see anew instead of comparing it")
+
+
+@pytest.fixture(scope="session")
+def rewrite(pytestconfig: pytest.Config) -> bool:
+    """Whether tests write their golden texts and tables anew; the difference is then reviewed."""
+    return bool(pytestconfig.getoption("--rewrite"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def tests_home() -> Iterator[Path]:
     """Kaiwa's folder while tests run: never the person's own, and kept between runs because it holds a model."""
