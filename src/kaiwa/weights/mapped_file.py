@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,14 +38,14 @@ class MappedFile:
 
     def read_in_order(self) -> None:
         """Tell the system that the file will be read from its start to its end."""
-        if hasattr(mmap, "MADV_SEQUENTIAL"):
+        if sys.platform != "win32":
             self.data.madvise(mmap.MADV_SEQUENTIAL)
 
     def release(self, begin: int, end: int) -> None:
         """Tell the system that the pages wholly between `begin` and `end` are not needed for now."""
         first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
         last = end // mmap.PAGESIZE * mmap.PAGESIZE
-        if first < last and hasattr(mmap, "MADV_DONTNEED"):
+        if first < last and sys.platform != "win32":
             self.data.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def close(self) -> None:
