@@ -1,0 +1,209 @@
+// The Python face of the kernels: `kaiwa.engines.native._native`.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bandwidth.h"
+#include "matrix.h"
+#include "program.h"
+#include "sampling.h"
+#include "thread_pool.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace kaiwa;
+
+namespace {
+
+// A view of a Python object's bytes for as long as this lives.
+class Bytes {
+ public:
+  explicit Bytes(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~Bytes() { PyBuffer_Release(&view_); }
+  Bytes(const Bytes&) = delete;
+  const uint8_t* data() const { return static_cast<const uint8_t*>(view_.buf); }
+  size_t size() const { return (size_t)view_.len; }
+
+ private:
+  Py_buffer view_;
+};
+
+using Floats = nb::ndarray<float, nb::memview, nb::ndim<2>, nb::c_contig>;
+
+Floats to_python(std::vector<float> values, size_t rows, size_t columns) {
+  auto* owned = new std::vector<float>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
+  return Floats(owned->data(), {rows, columns}, owner);
+}
+
+std::shared_ptr<Matrix> make_matrix(std::string_view format, nb::handle data, int rows, int columns,
+                                    const std::shared_ptr<ThreadPool>& pool) {
+  Bytes bytes(data);
+  const auto own = pool ? pool : std::make_shared<ThreadPool>(1);
+  nb::gil_scoped_release release;
+  return std::make_shared<Matrix>(format_named(format), bytes.data(), bytes.size(), rows, columns, *own);
+}
+
+Vector make_vector(const Matrix& matrix) {
+  if (matrix.rows() != 1) throw std::invalid_argument("a vector is one row");
+  auto row = std::make_shared<PaddedRow>();
+  row->values.resize((matrix.columns() + 15) / 16 * 16);
+  matrix.unpack_row(0, row->values.data());
+  return row;
+}
+
+Floats unpack(const Matrix& matrix) {
+  std::vector<float> values((size_t)matrix.rows() * matrix.columns());
+  for (int r = 0; r < matrix.rows(); ++r) matrix.unpack_row(r, values.data() + (size_t)r * matrix.columns());
+  return to_python(std::move(values), matrix.rows(), matrix.columns());
+}
+
+const Kernels* kernels_named(std::string_view isa) {
+  for (const Kernels* kernels : available_kernels())
+    if (isa.empty() || kernels->name == isa) return kernels;
+  throw std::invalid_argument("this processor has no tier " + std::string(isa));
+}
+
+// x · matrixᵀ for rows of float32, by the given tier: for tests and benchmarks.
+Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::string_view isa) {
+  Bytes bytes(x);
+  const size_t columns = matrix->columns(), rows = bytes.size() / sizeof(float) / columns;
+  if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
+  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(1, 1, 16, 1), (int)rows);
+  const int in = program.add_slot((int)columns), out = program.add_slot(matrix->rows());
+  program.add_step(Linear{in, nullptr, 0, {{matrix, nullptr, out}}, false});
+  nb::gil_scoped_release release;
+  program.run_rows((int)rows, in, reinterpret_cast<const float*>(bytes.data()));
+  std::vector<float> result(rows * matrix->rows());
+  for (size_t r = 0; r < rows; ++r)
+    memcpy(result.data() + r * matrix->rows(), program.slot(out).data + r * program.slot(out).padded,
+           sizeof(float) * matrix->rows());
+  nb::gil_scoped_acquire acquire;
+  return to_python(std::move(result), rows, matrix->rows());
+}
+
+using SliceTuple = std::tuple<int, int, std::vector<int>>;
+
+void run(Program& program, std::vector<int> token_ids, const std::vector<SliceTuple>& slices, std::vector<int> logit_rows) {
+  Batch batch{std::move(token_ids), {}, std::move(logit_rows)};
+  for (const auto& [start, count, blocks] : slices) batch.slices.push_back({start, count, blocks});
+  nb::gil_scoped_release release;
+  program.run(batch);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "Kernels of the built-in CPU engine.";
+  nb::set_leak_warnings(false);
+
+  nb::class_<ThreadPool>(m, "ThreadPool")
+      .def(nb::init<int>(), "num_threads"_a)
+      .def_prop_ro("num_threads", &ThreadPool::num_threads);
+
+  nb::class_<PaddedRow>(m, "Vector");
+
+  nb::class_<Matrix>(m, "Matrix")
+      .def(nb::new_(&make_matrix), "format"_a, "data"_a, "rows"_a, "columns"_a, "pool"_a.none() = nb::none())
+      .def_prop_ro("format", [](const Matrix& matrix) { return info(matrix.format()).name; })
+      .def_prop_ro("rows", &Matrix::rows)
+      .def_prop_ro("columns", &Matrix::columns)
+      .def_prop_ro("nbytes", &Matrix::num_bytes)
+      .def("to_vector", &make_vector)
+      .def("unpack", &unpack);
+  m.def("unpack", [](std::string_view format, nb::handle data, int rows, int columns) {
+    return unpack(*make_matrix(format, data, rows, columns, nullptr));
+  }, "format"_a, "data"_a, "rows"_a, "columns"_a);
+  m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "");
+
+  nb::class_<KvCache>(m, "KvCache")
+      .def(nb::init<int, int, int, int>(), "num_layers"_a, "num_heads"_a, "head_dim"_a, "num_blocks"_a)
+      .def_prop_ro("num_blocks", &KvCache::num_blocks)
+      .def_prop_ro("block_bytes", &KvCache::block_bytes)
+      .def("discard", &KvCache::discard, "block"_a);
+
+  nb::class_<Program>(m, "Program")
+      .def(nb::new_([](std::shared_ptr<ThreadPool> pool, std::shared_ptr<KvCache> cache, int max_rows, std::string_view isa) {
+             return std::make_shared<Program>(std::move(pool), kernels_named(isa), std::move(cache), max_rows);
+           }),
+           "pool"_a, "cache"_a, "max_rows"_a, "isa"_a = "")
+      .def("add_rope", &Program::add_rope, "frequencies"_a, "magnitude"_a)
+      .def("add_slot", &Program::add_slot, "width"_a)
+      .def("embed", [](Program& p, std::shared_ptr<Matrix> table, int out, float scale) { p.add_step(Embed{table, out, scale}); },
+           "table"_a, "out"_a, "scale"_a = 1.0f)
+      .def("linear",
+           [](Program& p, int in, Vector norm, float eps,
+              const std::vector<std::tuple<std::shared_ptr<Matrix>, Vector, int>>& parts, bool accumulate) {
+             Linear step{in, norm, eps, {}, accumulate};
+             for (const auto& [weights, bias, out] : parts) step.parts.push_back({weights, bias, out});
+             p.add_step(std::move(step));
+           },
+           "in_"_a, "norm"_a.none(), "eps"_a, "parts"_a, "accumulate"_a)
+      .def("gated",
+           [](Program& p, int in, Vector norm, float eps, std::shared_ptr<Matrix> gate, std::shared_ptr<Matrix> up,
+              std::string_view activation, int out) {
+             const auto kind = activation == "silu" ? Activation::Silu : Activation::GeluTanh;
+             p.add_step(Gated{in, norm, eps, gate, up, kind, out});
+           },
+           "in_"_a, "norm"_a.none(), "eps"_a, "gate"_a, "up"_a, "activation"_a, "out"_a)
+      .def("attention",
+           [](Program& p, int queries, int keys, int values, int out, int layer, int num_heads, int num_kv_heads, int head_dim,
+              float scale, float softcap, int window, int rope, bool interleaved, Vector query_norm,
+              Vector key_norm, float norm_eps) {
+             p.add_step(Attention{queries, keys, values, out, layer, num_heads, num_kv_heads, head_dim, scale, softcap, window,
+                                  rope, interleaved, query_norm, key_norm, norm_eps});
+           },
+           "queries"_a, "keys"_a, "values"_a, "out"_a, nb::kw_only(), "layer"_a, "num_heads"_a, "num_kv_heads"_a, "head_dim"_a,
+           "scale"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a, "query_norm"_a.none(), "key_norm"_a.none(), "norm_eps"_a)
+      .def("select", [](Program& p, int in, int out) { p.add_step(Select{in, out}); }, "in_"_a, "out"_a)
+      .def("norm", [](Program& p, int in, Vector weight, float eps, int out) {
+             p.add_step(Norm{in, weight, eps, out});
+           }, "in_"_a, "weight"_a, "eps"_a, "out"_a)
+      .def("add", [](Program& p, int in, int out) { p.add_step(Add{in, out}); }, "in_"_a, "out"_a)
+      .def("run", &run, "token_ids"_a, "slices"_a, "logit_rows"_a)
+      .def("read", [](const Program& p, int slot, int rows) {
+             const Slot& s = p.slot(slot);
+             if (rows < 0 || rows > p.max_rows()) throw std::invalid_argument("a program holds no such number of rows");
+             std::vector<float> values((size_t)rows * s.width);
+             for (int r = 0; r < rows; ++r)
+               memcpy(values.data() + (size_t)r * s.width, s.data + (size_t)r * s.padded, sizeof(float) * s.width);
+             return to_python(std::move(values), rows, s.width);
+           }, "slot"_a, "rows"_a)
+      .def("sample", [](const Program& p, Sampler& sampler, int slot, int row) {
+             const Slot& s = p.slot(slot);
+             nb::gil_scoped_release release;
+             return sampler.sample({s.data + (size_t)row * s.padded, (size_t)s.width});
+           }, "sampler"_a, "slot"_a, "row"_a)
+      .def("set_profiling", &Program::set_profiling, "on"_a)
+      .def_prop_ro("profile", &Program::profile);
+
+  nb::class_<Sampler>(m, "Sampler")
+      .def("__init__",
+           [](Sampler* self, bool greedy, float temperature, int top_k, float top_p, float min_p, float repetition_penalty,
+              float presence_penalty, float frequency_penalty, uint64_t seed, int vocab_size) {
+             new (self) Sampler({greedy, temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
+                                 frequency_penalty, seed}, vocab_size);
+           },
+           nb::kw_only(), "greedy"_a, "temperature"_a, "top_k"_a, "top_p"_a, "min_p"_a, "repetition_penalty"_a,
+           "presence_penalty"_a, "frequency_penalty"_a, "seed"_a, "vocab_size"_a)
+      .def("set_prompt", [](Sampler& s, const std::vector<int32_t>& ids) { s.set_prompt(ids); }, "token_ids"_a)
+      .def("sample", [](Sampler& s, nb::handle logits) {
+             Bytes bytes(logits);
+             return s.sample({reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)});
+           }, "logits"_a);
+
+  m.def("available_isas", [] {
+    std::vector<std::string> names;
+    for (const Kernels* kernels : available_kernels()) names.emplace_back(kernels->name);
+    return names;
+  });
+  m.def("read_bandwidth", &read_bandwidth, "num_threads"_a, "num_bytes"_a, nb::call_guard<nb::gil_scoped_release>());
+}

@@ -1,0 +1,150 @@
+// Attention of some rows over blocks of the key-value cache, with a running softmax. Included once per tier.
+//
+// Keys lie transposed, so that sixteen positions' scores are sixteen lanes and no sum runs across lanes.
+
+// Below every real score, and finite, so that a difference of two is 0 and not NaN.
+constexpr float no_score = -1e30f;
+
+struct HalfBlock {
+  static F32 at(const uint16_t* p, size_t i) { return load_f16(p + i); }
+};
+struct FloatBlock {
+  static F32 at(const float* p, size_t i) { return load(p + i); }
+};
+
+template <class Block, int R, class Number>
+void score_rows(const AttentionTask& task, const float* queries, const Number* keys, float* scores) {
+  F32 low[R], high[R];
+  for (int r = 0; r < R; ++r) low[r] = high[r] = splat(0.0f);
+  for (int d = 0; d < task.head_dim; ++d) {
+    const F32 k0 = Block::at(keys, (size_t)d * 32), k1 = Block::at(keys, (size_t)d * 32 + 16);
+    for (int r = 0; r < R; ++r) {
+      const F32 q = splat(queries[(size_t)r * task.padded_dim + d]);
+      low[r] = fma(q, k0, low[r]);
+      high[r] = fma(q, k1, high[r]);
+    }
+  }
+  for (int r = 0; r < R; ++r) store(scores + 32 * r, low[r]), store(scores + 32 * r + 16, high[r]);
+}
+
+template <class Block, int R, class Number>
+void add_values(const AttentionTask& task, const float* weights, const Number* values, int num_keys, float* weighted) {
+  for (int d = 0; d < task.padded_dim; d += 16) {
+    F32 acc[R];
+    for (int r = 0; r < R; ++r) acc[r] = load(weighted + (size_t)r * task.padded_dim + d);
+    for (int k = 0; k < num_keys; ++k) {
+      const F32 v = Block::at(values, (size_t)k * task.padded_dim + d);
+      for (int r = 0; r < R; ++r) acc[r] = fma(splat(weights[32 * r + k]), v, acc[r]);
+    }
+    for (int r = 0; r < R; ++r) store(weighted + (size_t)r * task.padded_dim + d, acc[r]);
+  }
+}
+
+// Calls `body<R>(first_row)` over the rows in groups of at most 8.
+template <class Body> void by_groups(int num_rows, const Body& body) {
+  int r = 0;
+  for (; r + 8 <= num_rows; r += 8) body.template operator()<8>(r);
+  switch (num_rows - r) {
+    case 7: return body.template operator()<7>(r);
+    case 6: return body.template operator()<6>(r);
+    case 5: return body.template operator()<5>(r);
+    case 4: return body.template operator()<4>(r);
+    case 3: return body.template operator()<3>(r);
+    case 2: return body.template operator()<2>(r);
+    case 1: return body.template operator()<1>(r);
+  }
+}
+
+// Turns a row's 32 scores into weights and updates its running maximum; returns what earlier sums must be scaled by.
+float weigh_row(const AttentionTask& task, int row, int first_key, float* scores) {
+  alignas(64) static const float lanes[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                              16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+  const int position = task.first_position + row / task.heads_per_group;
+  const int end = position + 1 < task.end_key ? position + 1 : task.end_key;
+  const int begin = task.window > 0 && position - task.window + 1 > 0 ? position - task.window + 1 : 0;
+  F32 low = load(scores), high = load(scores + 16);
+  if (task.softcap > 0) {
+    // c * tanh(x / c) = c - 2 c / (1 + e^(2 x / c))
+    const F32 cap = splat(task.softcap), twice = splat(2 * task.softcap), rate = splat(2 / task.softcap);
+    low = sub(cap, div(twice, add(splat(1.0f), exponential(mul(low, rate)))));
+    high = sub(cap, div(twice, add(splat(1.0f), exponential(mul(high, rate)))));
+  }
+  const bool is_partial = first_key + 32 > end || first_key < begin;
+  F32 low_mask, high_mask;
+  if (is_partial) {
+    // 1 where begin <= key < end, else 0; by arithmetic that is exact on whole numbers.
+    const auto mask = [&](const float* lane) {
+      const F32 key = add(load(lane), splat((float)first_key));
+      const F32 inside = minimum(add(sub(key, splat((float)begin)), splat(1.0f)), sub(splat((float)end), key));
+      return minimum(maximum(inside, splat(0.0f)), splat(1.0f));
+    };
+    low_mask = mask(lanes), high_mask = mask(lanes + 16);
+    // The second operand of `minimum` wins over NaN, which memory that holds no key may read as.
+    const auto bound = [](F32 m) { return add(mul(m, splat(2e30f)), splat(no_score)); };
+    low = minimum(low, bound(low_mask));
+    high = minimum(high, bound(high_mask));
+  }
+  const float before = task.largest[row], now = largest(maximum(low, high));
+  const float peak = now > before ? now : before;
+  low = exponential(sub(low, splat(peak)));
+  high = exponential(sub(high, splat(peak)));
+  if (is_partial) low = mul(low, low_mask), high = mul(high, high_mask);
+  store(scores, low);
+  store(scores + 16, high);
+  float factor[16];
+  store(factor, exponential(splat(before - peak)));
+  task.largest[row] = peak;
+  task.sums[row] = task.sums[row] * factor[0] + sum(add(low, high));
+  return factor[0];
+}
+
+void attend(const AttentionTask& task) {
+  float* keys32 = task.scratch;
+  float* values32 = keys32 + cache_block_tokens * task.padded_dim;
+  float* scores = values32 + cache_block_tokens * task.padded_dim;
+  const bool widen = task.num_rows > 8;  // enough rows to pay for a block in single precision
+  const int last_position = task.first_position + (task.num_rows - 1) / task.heads_per_group;
+  const int end = last_position + 1 < task.end_key ? last_position + 1 : task.end_key;
+  for (int first = task.first_key, block = 0; first < end; first += cache_block_tokens, ++block) {
+    if (task.window > 0 && first + cache_block_tokens <= task.first_position - task.window + 1) continue;
+    const int num_keys = end - first < cache_block_tokens ? end - first : cache_block_tokens;
+    const uint16_t* keys = task.keys[block];
+    const uint16_t* values = task.values[block];
+    if (widen) {
+      for (int i = 0; i < cache_block_tokens * task.head_dim; i += 16) store(keys32 + i, load_f16(keys + i));
+      for (int i = 0; i < num_keys * task.padded_dim; i += 16) store(values32 + i, load_f16(values + i));
+    }
+    by_groups(task.num_rows, [&]<int R>(int r) {
+      const float* queries = task.queries + (size_t)r * task.padded_dim;
+      if (widen) score_rows<FloatBlock, R>(task, queries, keys32, scores + 32 * r);
+      else score_rows<HalfBlock, R>(task, queries, keys, scores + 32 * r);
+    });
+    for (int r = 0; r < task.num_rows; ++r) {
+      const F32 factor = splat(weigh_row(task, r, first, scores + 32 * r));
+      float* weighted = task.weighted + (size_t)r * task.padded_dim;
+      for (int d = 0; d < task.padded_dim; d += 16) store(weighted + d, mul(load(weighted + d), factor));
+    }
+    by_groups(task.num_rows, [&]<int R>(int r) {
+      float* weighted = task.weighted + (size_t)r * task.padded_dim;
+      if (widen) add_values<FloatBlock, R>(task, scores + 32 * r, values32, num_keys, weighted);
+      else add_values<HalfBlock, R>(task, scores + 32 * r, values, num_keys, weighted);
+    });
+  }
+}
+
+void merge_attention(int num_rows, int padded_dim, float* largest, float* sums, float* weighted, const float* largest2,
+                     const float* sums2, const float* weighted2) {
+  for (int r = 0; r < num_rows; ++r) {
+    const float peak = largest[r] > largest2[r] ? largest[r] : largest2[r];
+    float first[16], second[16];
+    store(first, exponential(splat(largest[r] - peak)));
+    store(second, exponential(splat(largest2[r] - peak)));
+    largest[r] = peak;
+    sums[r] = sums[r] * first[0] + sums2[r] * second[0];
+    const F32 a = splat(first[0]), b = splat(second[0]);
+    for (int d = 0; d < padded_dim; d += 16) {
+      const size_t i = (size_t)r * padded_dim + d;
+      store(weighted + i, fma(load(weighted2 + i), b, mul(load(weighted + i), a)));
+    }
+  }
+}

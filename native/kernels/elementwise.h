@@ -1,0 +1,54 @@
+// Work on single rows: norms, activations, quantization. Included once per tier.
+
+void rms_norm(const float* x, const float* weight, float eps, int count, float* out) {
+  F32 squares = splat(0.0f);
+  for (int i = 0; i < count; i += 16) {
+    F32 v = load(x + i);
+    squares = fma(v, v, squares);
+  }
+  const F32 scale = splat(1.0f / __builtin_sqrtf(sum(squares) / (float)count + eps));
+  for (int i = 0; i < count; i += 16) store(out + i, mul(load(weight + i), mul(load(x + i), scale)));
+}
+
+void quantize(const float* x, int count, int8_t* quants, float* scales, float* sums, int32_t* negative_sums) {
+  for (int b = 0; b < count / 32; ++b, x += 32, quants += 32) {
+    const F32 low = load(x), high = load(x + 16);
+    const float peak = largest(maximum(absolute(low), absolute(high)));
+    const F32 inverse = splat(peak > 0 ? 127.0f / peak : 0.0f);
+    const I32 low_q = to_i32(mul(low, inverse)), high_q = to_i32(mul(high, inverse));
+    store_i8(quants, low_q);
+    store_i8(quants + 16, high_q);
+    const int32_t low_sum = sum(low_q), high_sum = sum(high_q);
+    scales[b] = peak / 127.0f;
+    sums[b] = scales[b] * (float)(low_sum + high_sum);
+    negative_sums[2 * b] = -low_sum;
+    negative_sums[2 * b + 1] = -high_sum;
+  }
+}
+
+inline F32 sigmoid_times(F32 x, F32 argument) {
+  return div(x, add(splat(1.0f), exponential(sub(splat(0.0f), argument))));
+}
+
+void gate(Activation activation, const float* gates, const float* up, int count, float* out) {
+  for (int i = 0; i < count; i += 16) {
+    const F32 x = load(gates + i);
+    F32 y;
+    if (activation == Activation::Silu) {
+      y = sigmoid_times(x, x);
+    } else {
+      // 0.5 x (1 + tanh(u)) = x * sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3)
+      const F32 cubic = fma(mul(mul(x, x), x), splat(0.044715f), x);
+      y = sigmoid_times(x, mul(cubic, splat(1.5957691216f)));
+    }
+    store(out + i, mul(y, load(up + i)));
+  }
+}
+
+void add_rows(const float* x, int count, float* out) {
+  for (int i = 0; i < count; i += 16) store(out + i, add(load(out + i), load(x + i)));
+}
+
+void store_half(const float* x, int count, uint16_t* out) {
+  for (int i = 0; i < count; i += 16) store_f16(out + i, load(x + i));
+}

@@ -1,0 +1,84 @@
+// What every instruction-set tier offers, as one table of functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "../matrix.h"
+
+namespace kaiwa {
+
+enum class Activation { Silu, GeluTanh };
+
+// Rows of input to a matrix product. `floats` serve float matrices; the rest, quantized ones: 8-bit numbers in blocks of
+// 32 with a scale each, `sums` the scaled sums of blocks, `negative_sums` minus the plain sums of half-blocks of 16.
+struct Inputs {
+  const float* floats = nullptr;
+  size_t stride = 0;  // of `floats`, in numbers
+  int columns = 0;    // of one row of `quants`
+  int8_t* quants = nullptr;
+  float* scales = nullptr;
+  float* sums = nullptr;
+  int32_t* negative_sums = nullptr;
+};
+
+// Where a panel's products go: row t's sixteen to out + t * stride, with `bias` added, or onto what is there.
+struct Outputs {
+  float* out;
+  size_t stride;
+  const float* bias;
+  bool accumulate;
+};
+
+// One piece of attention: `num_tokens` neighbouring tokens of one sequence, one key-value head and the query heads that
+// share it, over the cache blocks that hold positions [first_key, end_key).
+constexpr int cache_block_tokens = 32;
+constexpr int max_attention_rows = 64;
+
+struct AttentionTask {
+  int num_rows;              // num_tokens * heads_per_group, at most max_attention_rows
+  int heads_per_group;
+  int head_dim;              // numbers of a head
+  int padded_dim;            // rounded up to 16
+  int first_position;        // of row 0; row r is at first_position + r / heads_per_group
+  int window;                // a token sees this many positions including its own; 0: all
+  float softcap;             // 0: none
+  const float* queries;      // (num_rows, padded_dim), rotated and scaled
+  int first_key, end_key;    // first_key is a multiple of cache_block_tokens
+  const uint16_t* const* keys;    // one pointer per cache block from first_key on: (head_dim, 32) half precision
+  const uint16_t* const* values;  // (32, padded_dim)
+  // Running softmax over the rows: largest score, sum of exponentials, weighted values (num_rows, padded_dim).
+  float* largest;
+  float* sums;
+  float* weighted;
+  float* scratch;            // attention_scratch(padded_dim) numbers
+};
+constexpr size_t attention_scratch(int padded_dim) {
+  return (size_t)2 * cache_block_tokens * padded_dim + max_attention_rows * cache_block_tokens;
+}
+
+struct Kernels {
+  std::string_view name;
+  void (*rms_norm)(const float* x, const float* weight, float eps, int count, float* out);
+  void (*quantize)(const float* x, int count, int8_t* quants, float* scales, float* sums, int32_t* negative_sums);
+  // out[i] = activation(gate[i]) * up[i]; count is a multiple of 16.
+  void (*gate)(Activation activation, const float* gate, const float* up, int count, float* out);
+  // out[i] += x[i]; count is a multiple of 16.
+  void (*add)(const float* x, int count, float* out);
+  void (*panel[num_formats])(const Matrix& matrix, int panel, const Inputs& in, int num_tokens, const Outputs& out);
+  void (*attend)(const AttentionTask& task);
+  // Folds the partial result (largest, sums, weighted) of some rows into the first.
+  void (*merge_attention)(int num_rows, int padded_dim, float* largest, float* sums, float* weighted, const float* largest2,
+                          const float* sums2, const float* weighted2);
+  void (*store_half)(const float* x, int count, uint16_t* out);  // count is a multiple of 16
+};
+
+// The tiers that were compiled in and that this processor has, best first.
+const std::vector<const Kernels*>& available_kernels();
+
+// Rotates pairs of the first 2 * num_pairs numbers of a head; `cos` and `sin` have num_pairs numbers each.
+void rotate(float* head, int num_pairs, bool interleaved, const float* cos, const float* sin);
+
+}  // namespace kaiwa

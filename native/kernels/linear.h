@@ -1,0 +1,143 @@
+// Products of one panel of a matrix with several input rows. Included once per tier.
+//
+// A row's result never depends on how many others are computed with it: the order of every sum is fixed by the panel.
+
+inline void write(const Outputs& to, int token, int panel, F32 value) {
+  float* out = to.out + token * to.stride;
+  if (to.bias) value = add(value, load(to.bias + panel * panel_rows));
+  if (to.accumulate) value = add(value, load(out));
+  store(out, value);
+}
+
+// ---- float matrices -------------------------------------------------------------------------------------------------
+
+template <Format F> inline F32 load_column(const uint8_t* p, int column) {
+  if constexpr (F == Format::F32) return load((const float*)p + column * panel_rows);
+  if constexpr (F == Format::F16) return load_f16((const uint16_t*)p + column * panel_rows);
+  if constexpr (F == Format::BF16) return load_bf16((const uint16_t*)p + column * panel_rows);
+}
+
+template <Format F, int T> void float_tile(const Matrix& matrix, int panel, const Inputs& in, int token, const Outputs& out) {
+  const uint8_t* weights = matrix.panel(panel);
+  const int columns = matrix.columns();
+  F32 even[T], odd[T];
+  for (int t = 0; t < T; ++t) even[t] = odd[t] = splat(0.0f);
+  const float* x = in.floats + token * in.stride;
+  int c = 0;
+  for (; c + 1 < columns; c += 2) {
+    const F32 w0 = load_column<F>(weights, c), w1 = load_column<F>(weights, c + 1);
+    for (int t = 0; t < T; ++t) {
+      even[t] = fma(w0, splat(x[t * in.stride + c]), even[t]);
+      odd[t] = fma(w1, splat(x[t * in.stride + c + 1]), odd[t]);
+    }
+  }
+  if (c < columns)
+    for (int t = 0; t < T; ++t) even[t] = fma(load_column<F>(weights, c), splat(x[t * in.stride + c]), even[t]);
+  for (int t = 0; t < T; ++t) write(out, token + t, panel, add(even[t], odd[t]));
+}
+
+// ---- quantized matrices ---------------------------------------------------------------------------------------------
+
+// The eight vectors of one block: vector v holds columns 4v..4v+3 of the sixteen rows.
+template <Format F> inline void load_block(const uint8_t* p, const PanelLayout& at, int b, U8 w[8]) {
+  if constexpr (F == Format::Q8_0) {
+    for (int v = 0; v < 8; ++v) w[v] = load_bytes(p + 512 * b + 64 * v);
+  } else {
+    for (int v = 0; v < 4; ++v) {
+      const U8 pair = load_bytes(p + 256 * b + 64 * v);
+      w[v] = low_nibbles(pair);
+      w[v + 4] = high_nibbles(pair);
+    }
+  }
+  if constexpr (high_bytes(F) == 64)
+    for (int v = 0; v < 8; ++v) w[v] = add_where(w[v], p + at.high + 64 * b + 8 * v, 16);
+  if constexpr (F == Format::Q6_K)
+    for (int half = 0; half < 2; ++half) {
+      const U8 plane = load_bytes(p + at.high + 128 * b + 64 * half);
+      U8* four = w + 4 * half;
+      four[0] = add_pair<0>(four[0], plane);
+      four[1] = add_pair<1>(four[1], plane);
+      four[2] = add_pair<2>(four[2], plane);
+      four[3] = add_pair<3>(four[3], plane);
+    }
+}
+
+struct BlockScales {
+  F32 scale, second, min;  // `second` is the scale of columns 16..31 in formats that have one of their own
+};
+
+template <Format F> inline BlockScales load_scales(const uint8_t* p, const PanelLayout& at, int b) {
+  BlockScales s;
+  if constexpr (F == Format::Q6_K) {
+    const F32 d = load_f16((const uint16_t*)(p + at.d + b / 8 * 32));
+    s.scale = mul(d, load_i8((const int8_t*)p + at.scales + 32 * b));
+    s.second = mul(d, load_i8((const int8_t*)p + at.scales + 32 * b + 16));
+  } else if constexpr (is_super(F)) {
+    s.scale = mul(load_f16((const uint16_t*)(p + at.d + b / 8 * 32)), load_u8(p + at.scales + 16 * b));
+    const F32 dmin = sub(splat(0.0f), load_f16((const uint16_t*)(p + at.dmin + b / 8 * 32)));
+    s.min = mul(dmin, load_u8(p + at.mins + 16 * b));
+  } else {
+    s.scale = load_f16((const uint16_t*)(p + at.scales + 32 * b));
+    if constexpr (has_min(F)) s.min = load_f16((const uint16_t*)(p + at.mins + 32 * b));
+  }
+  return s;
+}
+
+template <Format F> inline I32 dot_product(I32 acc, U8 w, const int8_t* a) {
+  if constexpr (F == Format::Q8_0) return dot4_wide(acc, w, a);
+  return dot4(acc, w, a);
+}
+
+// The accumulator's start takes the zero point away from every product at once.
+template <Format F> inline I32 start(int32_t negative_sum) {
+  if constexpr (zero_point_bits(F) == 0) return zero();
+  return shift_left<zero_point_bits(F)>(splat(negative_sum));
+}
+
+template <Format F, int T>
+void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token, const Outputs& out) {
+  const uint8_t* p = matrix.panel(panel);
+  const PanelLayout& at = matrix.layout();
+  const int blocks = matrix.columns() / block_columns, in_blocks = in.columns / block_columns;
+  const int8_t* quants = in.quants + (size_t)token * in.columns;
+  const float* scales = in.scales + (size_t)token * in_blocks;
+  const float* sums = in.sums + (size_t)token * in_blocks;
+  const int32_t* negative = in.negative_sums + (size_t)token * in_blocks * 2;
+  F32 acc[T];
+  for (int t = 0; t < T; ++t) acc[t] = splat(0.0f);
+  for (int b = 0; b < blocks; ++b) {
+    U8 w[8];
+    load_block<F>(p, at, b, w);
+    const BlockScales s = load_scales<F>(p, at, b);
+    for (int t = 0; t < T; ++t) {
+      const int8_t* a = quants + (size_t)t * in.columns + block_columns * b;
+      const int32_t* sum2 = negative + (size_t)t * in_blocks * 2 + 2 * b;
+      const F32 scale = splat(scales[t * in_blocks + b]);
+      if constexpr (F == Format::Q6_K) {
+        I32 low = start<F>(sum2[0]), high = start<F>(sum2[1]);
+        for (int v = 0; v < 4; ++v) low = dot_product<F>(low, w[v], a + 4 * v);
+        for (int v = 4; v < 8; ++v) high = dot_product<F>(high, w[v], a + 4 * v);
+        acc[t] = fma(to_f32(low), mul(s.scale, scale), acc[t]);
+        acc[t] = fma(to_f32(high), mul(s.second, scale), acc[t]);
+      } else {
+        I32 products = start<F>(sum2[0] + sum2[1]);
+        for (int v = 0; v < 8; ++v) products = dot_product<F>(products, w[v], a + 4 * v);
+        acc[t] = fma(to_f32(products), mul(s.scale, scale), acc[t]);
+        if constexpr (has_min(F)) acc[t] = fma(s.min, splat(sums[t * in_blocks + b]), acc[t]);
+      }
+    }
+  }
+  for (int t = 0; t < T; ++t) write(out, token + t, panel, acc[t]);
+}
+
+template <Format F> void panel(const Matrix& matrix, int index, const Inputs& in, int num_tokens, const Outputs& out) {
+  const auto tile = [&]<int T>(int token) {
+    if constexpr (is_float(F)) float_tile<F, T>(matrix, index, in, token, out);
+    else quantized_tile<F, T>(matrix, index, in, token, out);
+  };
+  int t = 0;
+  for (; t + 8 <= num_tokens; t += 8) tile.template operator()<8>(t);
+  if (num_tokens - t >= 4) tile.template operator()<4>(t), t += 4;
+  if (num_tokens - t >= 2) tile.template operator()<2>(t), t += 2;
+  if (num_tokens - t >= 1) tile.template operator()<1>(t);
+}

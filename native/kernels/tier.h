@@ -1,0 +1,20 @@
+// The body of a tier: everything that depends on the instruction set, in the namespace of the file that includes it.
+
+#include "simd.h"
+
+#include "elementwise.h"
+
+#include "linear.h"
+
+#include "attention.h"
+
+const Kernels* table(std::string_view name) {
+  static const Kernels kernels = {
+      name,     rms_norm,        quantize,  gate, add_rows,
+      {panel<Format::F32>, panel<Format::F16>, panel<Format::BF16>, panel<Format::Q8_0>, panel<Format::Q4_0>,
+       panel<Format::Q4_1>, panel<Format::Q5_0>, panel<Format::Q5_1>, panel<Format::Q4_K>, panel<Format::Q5_K>,
+       panel<Format::Q6_K>},
+      attend,   merge_attention, store_half,
+  };
+  return &kernels;
+}

@@ -1,0 +1,179 @@
+"""A model's program: what a family's file writes down once, and C++ replays for every batch.
+
+    x = program.embed(table)
+    q, k, v = program.linear(program.rms_norm(x, weight, eps), [wq, wk, wv])
+
+A value is a row of numbers per token. Values live in slots that are taken again once nobody reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kaiwa.engines.native import _native
+from kaiwa.engines.native._native import Matrix, Vector
+from kaiwa.engines.native.rope import Rope
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Something that each token has: `width` numbers."""
+
+    index: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Normed:
+    """A value under a norm, which the step that reads it applies as it reads."""
+
+    value: Value
+    weight: Vector
+    eps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A matrix and its bias."""
+
+    weights: Matrix
+    bias: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """How attention splits its rows, and what it does to them before and while it compares."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    scale: float
+    rope: Rope | None
+    rope_is_interleaved: bool = False
+    window: int = 0
+    softcap: float = 0.0
+    query_norm: Vector | None = None
+    key_norm: Vector | None = None
+    norm_eps: float = 0.0
+
+
+Emit = Callable[[_native.Program, dict[int, int]], None]
+
+
+class Program:
+    """Records steps; `compile` gives them slots and hands them to C++."""
+
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._steps: list[tuple[Emit, tuple[int, ...]]] = []
+        self._output: Value | None = None
+        self.num_layers = 0
+        self.heads: Heads | None = None
+
+    @property
+    def output(self) -> Value:
+        """The logits."""
+        assert self._output is not None, "a program ends with logits"
+        return self._output
+
+    def embed(self, table: Matrix, *, scale: float = 1.0) -> Value:
+        """The table's row for each token id."""
+        out = self._value(table.columns)
+        self._record([out], lambda native, slot: native.embed(table, slot[out.index], scale))
+        return out
+
+    def rms_norm(self, x: Value, weight: Vector, eps: float) -> Normed:
+        """`weight * x / sqrt(mean(x²) + eps)` (Zhang and Sennrich 2019)."""
+        return Normed(x, weight, eps)
+
+    def linear(self, x: Value | Normed, projections: Sequence[Projection], *, onto: Value | None = None) -> list[Value]:
+        """`x · weightsᵀ + bias` for each projection; with `onto` the (one) result is added to that value."""
+        source, norm, eps = _unwrap(x)
+        outs = [onto] if onto is not None else [self._value(p.weights.rows) for p in projections]
+        pairs = list(zip(projections, outs, strict=True))
+
+        def emit(native: _native.Program, slot: dict[int, int]) -> None:
+            parts = [(p.weights, p.bias, slot[out.index]) for p, out in pairs]
+            native.linear(slot[source.index], norm, eps, parts, onto is not None)
+
+        self._record([source, *outs], emit)
+        return outs
+
+    def gated(self, x: Value | Normed, gate: Matrix, up: Matrix, activation: str) -> Value:
+        """`activation(x · gateᵀ) * (x · upᵀ)` (Shazeer 2020)."""
+        source, norm, eps = _unwrap(x)
+        out = self._value(gate.rows)
+
+        def emit(native: _native.Program, slot: dict[int, int]) -> None:
+            native.gated(slot[source.index], norm, eps, gate, up, activation, slot[out.index])
+
+        self._record([source, out], emit)
+        return out
+
+    def attention(self, queries: Value, keys: Value, values: Value, layer: int, heads: Heads) -> Value:
+        """Rotates queries and keys, stores keys and values in the cache, and attends to all that the cache holds."""
+        out = self._value(heads.num_heads * heads.head_dim)
+        self.num_layers = max(self.num_layers, layer + 1)
+        self.heads = heads
+
+        def emit(native: _native.Program, slot: dict[int, int]) -> None:
+            rope = -1 if heads.rope is None else native.add_rope(heads.rope.frequencies, heads.rope.magnitude)
+            native.attention(
+                slot[queries.index],
+                slot[keys.index],
+                slot[values.index],
+                slot[out.index],
+                layer=layer,
+                num_heads=heads.num_heads,
+                num_kv_heads=heads.num_kv_heads,
+                head_dim=heads.head_dim,
+                scale=heads.scale,
+                softcap=heads.softcap,
+                window=heads.window,
+                rope=rope,
+                interleaved=heads.rope_is_interleaved,
+                query_norm=heads.query_norm,
+                key_norm=heads.key_norm,
+                norm_eps=heads.norm_eps,
+            )
+
+        self._record([queries, keys, values, out], emit)
+        return out
+
+    def logits(self, x: Value, weight: Vector, eps: float, head: Matrix) -> None:
+        """Ends the program: norm and output head, for the tokens whose logits are asked for only."""
+        chosen = self._value(x.width)
+        self._record([x, chosen], lambda native, slot: native.select(slot[x.index], slot[chosen.index]))
+        (self._output,) = self.linear(Normed(chosen, weight, eps), [Projection(head)])
+
+    def compile(
+        self, pool: _native.ThreadPool, cache: _native.KvCache, *, max_rows: int, isa: str = ""
+    ) -> tuple[_native.Program, int]:
+        """The program in C++, and the slot that its logits come to lie in."""
+        native = _native.Program(pool, cache, max_rows, isa)
+        last_use = {index: step for step, (_, used) in enumerate(self._steps) for index in used}
+        slot: dict[int, int] = {}
+        free: dict[int, list[int]] = {}
+        for step, (emit, used) in enumerate(self._steps):
+            for index in used:
+                if index not in slot:
+                    spare = free.get(self._values[index].width)
+                    slot[index] = spare.pop() if spare else native.add_slot(self._values[index].width)
+            emit(native, slot)
+            for index in set(used):
+                if last_use[index] == step:
+                    free.setdefault(self._values[index].width, []).append(slot[index])
+        return native, slot[self.output.index]
+
+    def _value(self, width: int) -> Value:
+        value = Value(len(self._values), width)
+        self._values.append(value)
+        return value
+
+    def _record(self, used: Sequence[Value], emit: Emit) -> None:
+        self._steps.append((emit, tuple(value.index for value in used)))
+
+
+def _unwrap(x: Value | Normed) -> tuple[Value, Vector | None, float]:
+    return (x.value, x.weight, x.eps) if isinstance(x, Normed) else (x, None, 0.0)

@@ -1,0 +1,76 @@
+"""A checkpoint's tensors, packed for the kernels one after another, as a model's program asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kaiwa.engines.native._native import Matrix, ThreadPool, Vector
+from kaiwa.errors import UnsupportedModel
+from kaiwa.events import Progress
+from kaiwa.weights.checkpoint import Checkpoint, Tensor
+
+
+class Weights:
+    """Packs each tensor when it is first asked for, and lets go of its file pages after."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, pool: ThreadPool, on_progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._pool = pool
+        self._on_progress = on_progress
+        self._packed: dict[str, Matrix] = {}
+        self._read_bytes = 0
+        self._total_bytes = checkpoint.num_bytes
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all packed matrices."""
+        return sum(matrix.nbytes for matrix in self._packed.values())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._checkpoint.tensors
+
+    def matrix(self, name: str, rows: int, columns: int) -> Matrix:
+        """The weight matrix of this name. Raises `UnsupportedModel` where it is missing or has another shape."""
+        if name not in self._packed:
+            self._packed[name] = self._pack(self._tensor(name, (rows, columns)), rows, columns)
+        return self._packed[name]
+
+    def vector(self, name: str, length: int) -> Vector:
+        """The norm weight or bias of this name."""
+        return self._pack(self._tensor(name, (length,)), 1, length).to_vector()
+
+    def optional_vector(self, name: str, length: int) -> Vector | None:
+        """As `vector`, or None where the checkpoint has none."""
+        return self.vector(name, length) if name in self else None
+
+    def numbers(self, name: str) -> list[float] | None:
+        """A small tensor as plain numbers, or None where the checkpoint has none."""
+        tensor = self._checkpoint.tensors.get(name)
+        if tensor is None:
+            return None
+        return list(self._pack(tensor, 1, tensor.shape[0]).unpack().tolist()[0])
+
+    def _tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        tensor = self._checkpoint.tensors.get(name)
+        if tensor is None:
+            raise UnsupportedModel(f"{self._checkpoint.path} has no tensor {name!r}, which its family needs")
+        if tensor.shape != shape:
+            raise UnsupportedModel(
+                f"{self._checkpoint.path}: tensor {name!r} has the shape {_words(tensor.shape)}, "
+                f"and the configuration asks for {_words(shape)}"
+            )
+        return tensor
+
+    def _pack(self, tensor: Tensor, rows: int, columns: int) -> Matrix:
+        matrix = Matrix(tensor.format, tensor.data, rows, columns, self._pool)
+        self._checkpoint.release(tensor)
+        self._read_bytes += len(tensor.data)
+        if self._on_progress:
+            self._on_progress(Progress("load", self._read_bytes, self._total_bytes))
+        return matrix
+
+
+def _words(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
