@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -17,8 +19,8 @@ def absent(reason: str) -> NoReturn:
 
 
 def require_tool(command: str) -> str:
-    """The path of a command that a test runs."""
-    path = shutil.which(command)
+    """The path of a command that a test runs, from this environment or the machine."""
+    path = shutil.which(command, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if path is None:
         absent(f"the command {command} is not installed")
     return path
