@@ -1,4 +1,4 @@
-"""How much memory this process may still take: the machine's, or its container's where that allows less."""
+"""How much memory this process may still take, and how much it ever took."""
 
 from __future__ import annotations
 
@@ -13,10 +13,22 @@ ROOT = Path("/")
 def available_bytes(root: Path = ROOT) -> int | None:
     """Bytes that can be taken without swapping, pages of cached files included; None where nobody tells.
 
-    `root` is where the system's folders are, for tests.
+    It is what the machine has, or what its containers leave. `root` is where the system's folders are, for tests.
     """
     limits = [limit for limit in (_of_machine(root), *_of_containers(root)) if limit is not None]
     return max(min(limits), 0) if limits else None
+
+
+def peak_bytes() -> int:
+    """The most memory that this process ever held, pages of mapped files included; 0 where the system does not say."""
+    peak = _read_table(ROOT / "proc/self/status").get("VmHWM:")
+    if peak is not None:
+        return peak * 1024
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _of_machine(root: Path) -> int | None:

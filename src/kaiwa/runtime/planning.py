@@ -37,12 +37,12 @@ def plan(
     context_length: int | None = None,
     available_bytes: int | None = None,
 ) -> Plan:
-    """The memory for a model of this `config`; without `context_length`, the longest context that fits.
+    """The memory for a model of this (normalized) `config`; without `context_length`, the longest context that fits.
 
     `available_bytes` is what may be taken; None where it is not known, and then nothing is refused for its size.
     Raises `InvalidOption` for a context that the model cannot have, `OutOfMemory` with the arithmetic.
     """
-    longest = int(config.get("max_position_embeddings") or 2048)
+    longest = int(config["max_position_embeddings"])
     _check(context_length, longest)
     per_token = cache_bytes_per_token(config)
     scratch_bytes = _scratch_bytes(config)
@@ -64,10 +64,9 @@ def plan(
 
 def cache_bytes_per_token(config: Mapping[str, Any]) -> int:
     """Bytes that one token's keys and values take over all layers, in float16."""
-    num_heads = int(config["num_attention_heads"])
-    num_kv_heads = int(config.get("num_key_value_heads") or num_heads)
-    head_dim = int(config.get("head_dim") or int(config["hidden_size"]) // num_heads)
-    return 2 * int(config["num_hidden_layers"]) * num_kv_heads * head_dim * CACHE_NUMBER_BYTES
+    return 2 * int(
+        config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"] * CACHE_NUMBER_BYTES
+    )
 
 
 def decode_limit(weights_bytes: int, cache_bytes: int, bandwidth: float) -> float:
@@ -100,9 +99,8 @@ def _check(context_length: int | None, longest: int) -> None:
 
 def _scratch_bytes(config: Mapping[str, Any]) -> int:
     """What one step's activations and the logits take, roughly, in float32."""
-    hidden, inner = int(config["hidden_size"]), int(config.get("intermediate_size") or 0)
-    activations = SCRATCH_TOKENS * (6 * hidden + 2 * inner)
-    return 4 * (activations + int(config.get("vocab_size") or 0))
+    activations = SCRATCH_TOKENS * (6 * config["hidden_size"] + 2 * config["intermediate_size"])
+    return int(4 * (activations + config["vocab_size"]))
 
 
 def _what_would_fit(left_bytes: int, per_token: int) -> str:

@@ -68,6 +68,9 @@ class PrefixCache:
             lease = self._returned.popleft()
             # An interrupted step may have computed its tokens or not: the engine knows.
             length = min(self._engine.length(lease.sequence), len(lease.token_ids))
+            if length == 0:
+                self._engine.close(lease.sequence)
+                continue
             self._engine.truncate(lease.sequence, length)
             del lease.token_ids[length:]
             self._kept.append(lease)

@@ -1,0 +1,228 @@
+"""LLM: the object a person holds. A model in memory, which answers conversations."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from kaiwa.chat.model import ModelCard
+from kaiwa.engines.engine import Engine
+from kaiwa.errors import TemplateError
+from kaiwa.events import Event, Progress, Reply
+from kaiwa.messages import Conversation, normalize
+from kaiwa.runtime.loading import DEFAULT_MODEL, Parts, load
+from kaiwa.runtime.loop import Loop
+from kaiwa.runtime.request import Prompt
+from kaiwa.runtime.stream import Stream, across, collect
+from kaiwa.runtime.turns import Ticket
+from kaiwa.sampling import MAX_SEED, Sampling
+from kaiwa.text.chat_template import ChatTemplate
+from kaiwa.text.decoder import Decoder
+from kaiwa.text.tokenizer import Tokenizer
+
+
+class LLM:
+    """A language model on this machine.
+
+        llm = kw.LLM("smollm2:135m")
+        print(llm.chat("Hey, can you explain gravity to me?", max_new_tokens=200).text)
+
+    `model` is a name that `kaiwa` knows, a `.gguf` file, or a folder with `config.json` and safetensors. Any thread and
+    any event loop may use it; requests are answered one at a time, first come first served. Memory is given back by
+    `close`, or at the end of a `with` block.
+
+    The calls that answer take the options of `kaiwa.Sampling` by keyword, and besides `tools` and `template_variables`,
+    which go to the model's chat template.
+
+    Raises `ModelNotFound`, `DownloadFailed`, `UnusableFile`, `UnsupportedModel` or `OutOfMemory`; `InvalidOption` for
+    an impossible `threads`, `context_length` or `engine`.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] = DEFAULT_MODEL,
+        *,
+        threads: int | None = None,
+        context_length: int | None = None,
+        engine: str | Engine = "auto",
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._hold(load(model, threads=threads, context_length=context_length, engine=engine, on_progress=on_progress))
+
+    @classmethod
+    def from_parts(
+        cls,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        template: ChatTemplate | None,
+        *,
+        name: str = "model",
+        sampling: Sampling | None = None,
+    ) -> Self:
+        """A model made of parts that are loaded already; the engine is shut down with it."""
+        llm = cls.__new__(cls)
+        llm._hold(Parts(name, engine, tokenizer, template, sampling or Sampling()))
+        return llm
+
+    def _hold(self, parts: Parts) -> None:
+        self._parts = parts
+        self._loop = Loop(parts.engine)
+
+    @property
+    def card(self) -> ModelCard:
+        """What this model is, and what it costs."""
+        info = self._parts.engine.info
+        return ModelCard(
+            name=self._parts.name,
+            family=info.family,
+            number_format=info.number_format,
+            engine=info.name,
+            num_parameters=info.num_parameters,
+            context_length=info.context_length,
+            weights_bytes=info.weights_bytes,
+            cache_bytes=info.cache_bytes_per_token * info.context_length,
+        )
+
+    @property
+    def sampling(self) -> Sampling:
+        """The options that hold where a call gives none: those of the model's own generation config."""
+        return self._parts.sampling
+
+    def chat(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Reply:
+        """The whole answer to a conversation. Raises what `stream` raises."""
+        return collect(self.stream(messages, tools=tools, template_variables=template_variables, **options))
+
+    def stream(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Stream:
+        """The events of the answer, as they come; the last is `Finished`. Closing the stream stops the work.
+
+        Raises `InvalidOption`, `InvalidMessages`, `TemplateError` or `ContextOverflow` at once.
+        """
+        asked_at = time.perf_counter()
+        sampling = self._with_seed(options)
+        token_ids = self._read(messages, tools, template_variables)
+        return self._start(token_ids, sampling, asked_at, self._loop.ticket())
+
+    def stream_tokens(
+        self, token_ids: Sequence[int], *, end_ids: Collection[int] | None = None, **options: Any
+    ) -> Stream:
+        """The events of what follows after `token_ids`, without a chat template.
+
+        `end_ids` are tokens that end it, by default the model's own.
+
+        Raises `InvalidOption` or `ContextOverflow` at once.
+        """
+        asked_at = time.perf_counter()
+        return self._start(list(token_ids), self._with_seed(options), asked_at, self._loop.ticket(), end_ids=end_ids)
+
+    async def achat(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Reply:
+        """As `chat`, without ever blocking the event loop. Cancelling the task stops the work within a step."""
+        events = self.astream(messages, tools=tools, template_variables=template_variables, **options)
+        return collect([event async for event in events])
+
+    def astream(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Event]:
+        """As `stream`, without ever blocking the event loop. Closing it, or cancelling its task, stops the work.
+
+        Raises `InvalidOption` at once, and what else `stream` raises before the first event.
+        """
+        asked_at = time.perf_counter()
+        sampling = self._with_seed(options)
+        ticket = self._loop.ticket()
+
+        def start() -> Stream:
+            return self._start(self._read(messages, tools, template_variables), sampling, asked_at, ticket)
+
+        return across(start, ticket.withdraw)
+
+    def count_tokens(self, messages: Conversation) -> int:
+        """How many tokens the conversation takes as a prompt."""
+        return len(self._read(messages, None, None))
+
+    def tokenize(self, text: str) -> list[int]:
+        """The token ids of ordinary text; nothing in it is read as a special token."""
+        return self._parts.tokenizer.encode(text)
+
+    def detokenize(self, token_ids: Sequence[int]) -> str:
+        """The text of token ids, special tokens included."""
+        return self._parts.tokenizer.decode(token_ids)
+
+    def close(self) -> None:
+        """Give the model's memory back. What is being answered ends with an error."""
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<LLM {self._parts.name}: {self._parts.engine.info.name}>"
+
+    def _with_seed(self, options: Mapping[str, Any]) -> Sampling:
+        sampling = self.sampling.updated(options)
+        return sampling if sampling.seed is not None else replace(sampling, seed=secrets.randbelow(MAX_SEED))
+
+    def _read(
+        self,
+        messages: Conversation,
+        tools: Sequence[Mapping[str, Any]] | None,
+        template_variables: Mapping[str, Any] | None,
+    ) -> list[int]:
+        """The token ids of a conversation as a prompt."""
+        template = self._parts.template
+        if template is None:
+            raise TemplateError(
+                f"{self._parts.name} has no chat template: it continues text, and was not made to converse",
+                hint="choose a model whose name says Instruct, Chat or it",
+            )
+        prompt = template.render(normalize(messages), tools=tools, variables=template_variables)
+        return self._parts.tokenizer.encode_prompt(prompt)
+
+    def _start(
+        self,
+        token_ids: list[int],
+        sampling: Sampling,
+        asked_at: float,
+        ticket: Ticket,
+        *,
+        end_ids: Collection[int] | None = None,
+    ) -> Stream:
+        tokenizer = self._parts.tokenizer
+        prompt = Prompt(token_ids, sampling, tokenizer.end_ids if end_ids is None else end_ids, asked_at)
+        prompt.check_fits(self._parts.engine.info.context_length)
+        return Stream(self._loop.answer(prompt, lambda: Decoder(tokenizer), ticket), ticket)

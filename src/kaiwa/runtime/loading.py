@@ -1,0 +1,106 @@
+"""From a model's name to its parts in memory: the files, the tokenizer and template, and an engine that holds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kaiwa.engines.engine import Engine
+from kaiwa.errors import InvalidOption, did_you_mean
+from kaiwa.events import Progress
+from kaiwa.runtime.memory import available_bytes
+from kaiwa.runtime.planning import plan
+from kaiwa.sampling import Sampling
+from kaiwa.text.chat_template import ChatTemplate
+from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.weights.checkpoint import Checkpoint
+
+DEFAULT_MODEL = "smollm2:135m"
+ENGINES = ("auto", "native")
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A model in memory. Without a `template` it cannot read conversations. `sampling` are its own defaults."""
+
+    name: str
+    engine: Engine
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    sampling: Sampling
+
+
+def load(
+    model: str | os.PathLike[str],
+    *,
+    threads: int | None,
+    context_length: int | None,
+    engine: str | Engine,
+    on_progress: OnProgress | None,
+) -> Parts:
+    """Find or download `model`, and load it; an `engine` that is no name is taken as it is.
+
+    Raises what `LLM` says.
+    """
+    from kaiwa.weights.hub import resolve
+    from kaiwa.weights.open import open_checkpoint
+
+    _check_engine(engine)
+    _check_threads(threads)
+    if not isinstance(engine, str) and (threads is not None or context_length is not None):
+        raise InvalidOption(
+            "an engine that is loaded already has its threads and its context_length",
+            hint='leave them out, or pass engine="native"',
+        )
+    checkpoint = open_checkpoint(resolve(os.fspath(model), on_progress=on_progress))
+    try:
+        tokenizer = _tokenizer(checkpoint)
+        template = _template(tokenizer)
+        sampling = Sampling.from_generation_config(checkpoint.generation_config)
+        if isinstance(engine, str):
+            engine = _load_engine(checkpoint, threads, context_length, on_progress)
+        else:
+            checkpoint.close()
+    except BaseException:
+        checkpoint.close()
+        raise
+    return Parts(os.fspath(model), engine, tokenizer, template, sampling)
+
+
+def _load_engine(
+    checkpoint: Checkpoint, threads: int | None, context_length: int | None, on_progress: OnProgress | None
+) -> Engine:
+    from kaiwa.engines.native.engine import load as load_native
+
+    planned = plan(
+        checkpoint.config,
+        checkpoint.num_bytes,
+        context_length=context_length,
+        available_bytes=available_bytes(),
+    )
+    return load_native(checkpoint, threads=threads, context_length=planned.context_length, on_progress=on_progress)
+
+
+def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:
+    if checkpoint.kind == "GGUF":
+        return Tokenizer.from_gguf(checkpoint.metadata, path=checkpoint.path)
+    declared = checkpoint.generation_config.get("eos_token_id")
+    end_ids = declared if isinstance(declared, list) else [] if declared is None else [declared]
+    return Tokenizer.from_folder(checkpoint.path, end_ids=end_ids)
+
+
+def _template(tokenizer: Tokenizer) -> ChatTemplate | None:
+    return ChatTemplate.of(tokenizer) if tokenizer.chat_template else None
+
+
+def _check_engine(engine: str | Engine) -> None:
+    if isinstance(engine, str) and engine not in ENGINES:
+        raise InvalidOption(f"there is no engine {engine!r}", hint=did_you_mean(engine, ENGINES))
+
+
+def _check_threads(threads: int | None) -> None:
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise InvalidOption(f"threads={threads!r} is impossible", hint="threads must be a whole number of at least 1")
