@@ -27,6 +27,7 @@ _QWEN35 = (
 )
 _TEKKEN = _CASED.replace("{suffix}", "").replace("{digits}", "")
 _GPT4O = _CASED.replace("{suffix}", _CONTRACTIONS + "?").replace("{digits}", "{1,3}")
+_HAN_AND_KANA = r"[\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+"
 _DEEPSEEK3 = (
     r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
     r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -57,7 +58,7 @@ _KINDS: dict[PreTokenizer, str] = {
     PreTokenizer((_QWEN35,)): "qwen35",
     PreTokenizer((_TEKKEN,), keeps_words=True, adds_bos=True): "tekken",
     PreTokenizer((_GPT4O,)): "gpt-4o llama4 kanana2 minimax-m2",
-    PreTokenizer((r"\p{N}{1,3}", r"[\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+", _DEEPSEEK3)): "deepseek-v3 hunyuan-dense joyai-llm",
+    PreTokenizer((r"\p{N}{1,3}", _HAN_AND_KANA, _DEEPSEEK3)): "deepseek-v3 hunyuan-dense joyai-llm",
 }
 
 BY_NAME: dict[str, PreTokenizer] = {name: kind for kind, names in _KINDS.items() for name in names.split()}

@@ -1,0 +1,233 @@
+"""Chat templates: messages to the text that a model was trained on. Rendered in a sandbox, bounded, injection-safe."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kaiwa.errors import TemplateError
+from kaiwa.messages import Message
+from kaiwa.text.prompt import RenderedPrompt
+from kaiwa.text.seams import Seamstress
+from kaiwa.text.special_tokens import SpecialTokens
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+    from kaiwa.text.tokenizer import Tokenizer
+
+MAX_SOURCE = 65_536
+"""Characters that a template may have; the longest of known models has a quarter of that."""
+
+MAX_NESTING = 64
+
+
+class ChatTemplate:
+    """A model's chat template, compiled when it is first needed."""
+
+    def __init__(self, source: str, *, bos_token: str, eos_token: str, special_tokens: SpecialTokens) -> None:
+        self.source = source
+        self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
+        self._special_tokens = special_tokens
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, source: str | None = None) -> ChatTemplate:
+        """The template of a tokenizer's model, or another `source` for it.
+
+        Raises `TemplateError` if there is none: what a model was not trained on is not guessed.
+        """
+        source = source or tokenizer.chat_template
+        if not source:
+            raise TemplateError(
+                "this model has no chat template",
+                hint="use an instruct or chat variant of the model, or complete plain text instead",
+            )
+        return cls(
+            source,
+            bos_token=tokenizer.bos_token,
+            eos_token=tokenizer.eos_token,
+            special_tokens=tokenizer.special_tokens,
+        )
+
+    def render(
+        self,
+        messages: Sequence[Message | Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        now: datetime | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> RenderedPrompt:
+        """The prompt for the next answer.
+
+        `continue_final_message` leaves the last message open, for the model to go on with. `now` is the date that
+        templates may print: keep it the same through a conversation, or the whole prompt changes at midnight.
+        `variables` are further ones that the template knows (`enable_thinking`).
+
+        Raises `TemplateError` if the template cannot be read, refuses the conversation, or runs out of its bounds.
+        """
+        turns = [_plain(message) for message in messages]
+        if continue_final_message and not turns:
+            raise TemplateError("there is no final message to continue")
+        turns = self._adapted(turns)
+        inputs = {"tools": _listed(tools), "documents": _listed(documents), **(variables or {})}
+        return self._render(turns, inputs, add_generation_prompt, continue_final_message, now)
+
+    def _render(
+        self,
+        turns: list[dict[str, Any]],
+        inputs: Mapping[str, Any],
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+        now: datetime | None,
+    ) -> RenderedPrompt:
+        _check_nesting([turns, inputs])
+        seamstress = Seamstress(self._special_tokens, [turns, inputs], self.source)
+        messages = [seamstress.sew_message(turn) for turn in turns]
+        if continue_final_message:
+            messages[-1]["content"] = str(messages[-1].get("content", "")) + seamstress.end
+        text = self._run(
+            {
+                **seamstress.sew(inputs),
+                **self._tokens,
+                "messages": messages,
+                "add_generation_prompt": add_generation_prompt and not continue_final_message,
+                "now": now,
+            }
+        )
+        if continue_final_message:
+            text, found, _ = text.rpartition(seamstress.end)
+            if not found:
+                raise TemplateError("the chat template leaves the final message out, so that it cannot be continued")
+        return seamstress.unpick(text)
+
+    def _run(self, variables: dict[str, Any]) -> str:
+        from kaiwa.text.budget import CURRENT, Budget, Exhausted
+        from kaiwa.text.sandbox import Refusal
+
+        template = self._compiled
+        budget = Budget(variables)
+        token = CURRENT.set(budget)
+        chunks, size = [], 0
+        try:
+            for chunk in template.generate(variables):
+                size += len(chunk)
+                budget.allow(size)
+                chunks.append(chunk)
+        except Refusal as refusal:
+            raise TemplateError(f"the chat template refuses this conversation: {refusal}") from None
+        except (Exhausted, RecursionError, MemoryError) as error:
+            reason = str(error) or "it nests too deeply"
+            raise TemplateError(f"the chat template was stopped: {reason}", hint="its file may be harmful") from None
+        except Exception as error:  # templates may fail in any way that Python can
+            raise TemplateError(f"the chat template failed: {error}") from error
+        finally:
+            CURRENT.reset(token)
+        return "".join(chunks)
+
+    @functools.cached_property
+    def _compiled(self) -> Template:
+        from jinja2 import TemplateSyntaxError
+
+        from kaiwa.text.sandbox import ChatEnvironment
+
+        if len(self.source) > MAX_SOURCE:
+            raise TemplateError(f"the chat template has {len(self.source):,} characters, more than {MAX_SOURCE:,}")
+        try:
+            return ChatEnvironment().from_string(self.source)
+        except TemplateSyntaxError as error:
+            raise TemplateError(f"line {error.lineno} of the chat template cannot be read: {error.message}") from None
+        except (RecursionError, MemoryError, SyntaxError, ValueError) as error:
+            raise TemplateError(f"the chat template cannot be read: {error}") from None
+
+    def _adapted(self, turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The turns in the shape that this template takes, where others mean the same."""
+        if "developer" not in self.source:
+            turns = [{**turn, "role": "system"} if turn.get("role") == "developer" else turn for turn in turns]
+        if [turn.get("role") for turn in turns[:2]] == ["system", "user"] and not self._takes_system:
+            turns = [_joined(turns[0], turns[1]), *turns[2:]]
+        if any(turn.get("tool_calls") for turn in turns):
+            turns = [_with_arguments(turn, self._takes_argument_objects) for turn in turns]
+        return turns
+
+    @functools.cached_property
+    def _takes_system(self) -> bool:
+        """Whether a system message comes through: Gemma 2's template, for one, refuses it."""
+        return "probe-system" in self._probe(
+            [{"role": "system", "content": "probe-system"}, {"role": "user", "content": "probe-user"}]
+        )
+
+    @functools.cached_property
+    def _takes_argument_objects(self) -> bool:
+        """Whether the arguments of a tool call are wanted as an object; some templates want its JSON text."""
+        call = {
+            "id": "call00000",
+            "type": "function",
+            "function": {"name": "probe", "arguments": {"key": "value"}},
+        }
+        written = self._probe(
+            [{"role": "user", "content": "probe"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        )
+        return "key" in written and "'key'" not in written
+
+    def _probe(self, turns: list[dict[str, Any]]) -> str:
+        try:
+            return self._render(turns, {"tools": None, "documents": None}, False, False, datetime(2000, 1, 1)).text
+        except TemplateError:
+            return ""
+
+
+def _plain(message: Message | Mapping[str, Any]) -> dict[str, Any]:
+    """A message as templates read it. A key without a value is left out: templates would print `None`."""
+    fields = message.to_dict() if isinstance(message, Message) else message
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _listed(items: Iterable[Mapping[str, Any]] | None) -> list[Mapping[str, Any]] | None:
+    return None if items is None else list(items)
+
+
+def _joined(system: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    return {**user, "content": f"{system.get('content', '')}\n\n{user.get('content', '')}"}
+
+
+def _with_arguments(turn: dict[str, Any], as_objects: bool) -> dict[str, Any]:
+    calls = turn.get("tool_calls")
+    if not isinstance(calls, (list, tuple)):
+        return turn
+    return {**turn, "tool_calls": [_with_argument(call, as_objects) for call in calls]}
+
+
+def _with_argument(call: Any, as_objects: bool) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping) or "arguments" not in function:
+        return call
+    arguments = function["arguments"]
+    if as_objects and isinstance(arguments, str):
+        try:
+            parsed = json.loads(arguments)
+        except ValueError:
+            return call
+        arguments = parsed if isinstance(parsed, dict) else arguments
+    elif not as_objects and isinstance(arguments, Mapping):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _check_nesting(value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_NESTING):
+        level = [
+            child
+            for item in level
+            if isinstance(item, (Mapping, list, tuple))
+            for child in (item.values() if isinstance(item, Mapping) else item)
+        ]
+        if not level:
+            return
+    raise TemplateError(f"the conversation or its tools nest more than {MAX_NESTING} levels deep")
