@@ -1,0 +1,116 @@
+"""Configurations: every form comes to one, defaults are those of transformers, mistakes are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaiwa.errors import UnsupportedModel, UnusableFile
+from kaiwa.weights.config import normalize_config
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+}
+LLAMA3_ROPE = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+
+
+def test_what_a_file_leaves_out_is_filled_in() -> None:
+    config = normalize_config(LLAMA)
+    assert (config["head_dim"], config["num_key_value_heads"]) == (16, 4)
+    assert config["rope_theta"] == 10000.0
+    assert config["rope_parameters"] == {"rope_type": "default", "rope_theta": 10000.0}
+    assert config["rms_norm_eps"] == 1e-6
+    assert config["tie_word_embeddings"] is False
+    assert config["sliding_window"] is None
+
+
+def test_null_means_the_default_and_unknown_keys_pass_through() -> None:
+    config = normalize_config({**LLAMA, "head_dim": None, "rope_scaling": None, "pretraining_tp": 1})
+    assert config["head_dim"] == 16
+    assert config["pretraining_tp"] == 1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", **LLAMA3_ROPE}},
+        {"rope_theta": 5e5, "rope_scaling": {"type": "llama3", **LLAMA3_ROPE}},
+        {"rope_parameters": {"rope_theta": 5e5, "rope_type": "llama3", **LLAMA3_ROPE}},
+    ],
+)
+def test_old_and_new_ways_to_write_rope_are_the_same(written: dict[str, Any]) -> None:
+    config = normalize_config({**LLAMA, **written})
+    assert config["rope_theta"] == 5e5
+    assert config["rope_parameters"] == {"rope_type": "llama3", "rope_theta": 5e5, **LLAMA3_ROPE}
+
+
+def test_what_is_given_is_not_changed_in_place() -> None:
+    rope = {"type": "linear", "factor": 2}
+    given = {**LLAMA, "rope_scaling": rope}
+    normalize_config(given)
+    assert given == {**LLAMA, "rope_scaling": {"type": "linear", "factor": 2}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "window"),
+    [
+        ({"model_type": "qwen2", "sliding_window": 131072, "use_sliding_window": False}, None),
+        ({"model_type": "qwen2", "sliding_window": 131072}, None),
+        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": True}, 4096),
+        ({"model_type": "mistral", "sliding_window": 4096}, 4096),
+        ({"model_type": "mistral", "sliding_window": None}, None),
+        ({"model_type": "mistral", "num_attention_heads": 8}, 4096),
+    ],
+)
+def test_a_window_holds_only_where_transformers_uses_it(changes: dict[str, Any], window: int | None) -> None:
+    assert normalize_config({**LLAMA, "num_key_value_heads": 4, **changes})["sliding_window"] == window
+
+
+@pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size"])
+@pytest.mark.parametrize("value", [None, 0, -1, 2.5, "64", True, [64], 2**31])
+def test_an_impossible_size_is_refused_by_name(key: str, value: object) -> None:
+    with pytest.raises(UnusableFile, match=f"{key} is .*; it must be a whole number above 0"):
+        normalize_config({**LLAMA, key: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"num_key_value_heads": 3}, "num_key_value_heads is 3; it must be a divisor of the 4 attention heads"),
+        ({"hidden_size": 63}, "hidden_size is 63; it must be a multiple of the 4 attention heads"),
+        ({"head_dim": 15}, "head_dim is 15; it must be even"),
+        ({"rms_norm_eps": 0}, "rms_norm_eps is 0; it must be a number above 0"),
+        ({"rms_norm_eps": float("nan")}, "rms_norm_eps is nan"),
+        ({"rope_theta": -1}, "rope_theta is -1"),
+        ({"rope_theta": "big"}, "rope_theta is 'big'"),
+        ({"rope_scaling": "linear"}, "rope_parameters is 'linear'; it must be an object"),
+        ({"rope_scaling": {"type": 3}}, "it must be an object whose rope_type is text"),
+        ({"rope_scaling": {"type": "linear"}}, "factor of rope_parameters is missing"),
+        ({"rope_scaling": {"type": "linear", "factor": 0}}, "factor of rope_parameters is 0"),
+        ({"tie_word_embeddings": "yes"}, "tie_word_embeddings is 'yes'; it must be true or false"),
+        ({"max_position_embeddings": 0}, "max_position_embeddings is 0"),
+    ],
+)
+def test_what_is_impossible_together_is_refused(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UnusableFile) as caught:
+        normalize_config({**LLAMA, **changes}, path="/m/config.json")
+    assert str(caught.value).startswith("/m/config.json is not a usable config.json file: ")
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("family", ["gpt2", None, 3, ["llama"]])
+def test_an_unknown_family_lists_those_which_are_known(family: object) -> None:
+    with pytest.raises(UnsupportedModel, match=r"llama, mistral, qwen2") as caught:
+        normalize_config({**LLAMA, "model_type": family})
+    assert 'engine="torch"' in caught.value.hint

@@ -1,0 +1,171 @@
+"""GGUF's names in Hugging Face's words, against the gguf package's own tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gguf as reference
+import pytest
+
+from gguf_bytes import LLAMA_TENSORS, Entry, write_llama
+from kaiwa.errors import UnsupportedModel, UnusableFile
+from kaiwa.weights.checkpoint import Checkpoint
+from kaiwa.weights.names import FAMILIES, tensor_name
+from kaiwa.weights.open import open_checkpoint
+
+# Not in Hugging Face's checkpoints, or there without a suffix that the package's table could keep.
+OURS_ALONE = {"rope_freqs.weight", "blk.{N}.attn_rot_embd.weight"}
+
+
+def opened(
+    tmp_path: Path, changes: dict[str, Any] | None = None, tensors: tuple[Entry, ...] = LLAMA_TENSORS
+) -> Checkpoint:
+    checkpoint = open_checkpoint(write_llama(tmp_path / "model.gguf", changes, tensors))
+    checkpoint.close()
+    return checkpoint
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_names_go_back_to_gguf_through_the_gguf_packages_table(architecture: str) -> None:
+    family = FAMILIES[architecture]
+    number = next(arch for arch, name in reference.MODEL_ARCH_NAMES.items() if name == architecture)
+    table = reference.get_tensor_name_map(number, 13)
+    for pattern in family.tensors.keys() - OURS_ALONE:
+        ours = pattern.replace("{N}", "12")
+        theirs = tensor_name(family, ours, path="m.gguf")
+        assert table.get_name(theirs, try_suffixes=(".weight", ".bias")) == ours
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_tensor_that_the_gguf_package_knows_of_a_dense_model_has_a_name(architecture: str) -> None:
+    number = next(arch for arch, name in reference.MODEL_ARCH_NAMES.items() if name == architecture)
+    for tensor in reference.MODEL_TENSORS[number]:
+        name = reference.TENSOR_NAMES[tensor].replace("{bid}", "0") + ".weight"
+        if not any(expert in name for expert in ("_exp", "gate_inp")):
+            assert tensor_name(FAMILIES[architecture], name, path="m.gguf")
+
+
+@pytest.mark.parametrize("name", ["blk.0.ffn_gate_exps.weight", "blk.00.attn_q.weight", "blk.x.attn_q.weight", "", "x"])
+def test_a_tensor_of_another_family_is_refused_by_name(name: str) -> None:
+    with pytest.raises(UnsupportedModel, match=f"'{name}'"):
+        tensor_name(FAMILIES["llama"], name, path="m.gguf")
+
+
+def test_a_whole_llama(tmp_path: Path) -> None:
+    checkpoint = opened(tmp_path)
+    assert checkpoint.kind == "GGUF"
+    assert checkpoint.config == {
+        "model_type": "llama", "num_hidden_layers": 1, "max_position_embeddings": 128, "hidden_size": 8,
+        "intermediate_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4,
+        "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "rope_interleaved": True, "vocab_size": 4,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}, "sliding_window": None,
+        "tie_word_embeddings": True, "attention_bias": False, "mlp_bias": False, "hidden_act": "silu",
+        "bos_token_id": 0, "eos_token_id": [1, 3],
+    }  # fmt: skip
+    assert checkpoint.generation_config == {"bos_token_id": 0, "eos_token_id": [1, 3]}
+    assert checkpoint.tensors["model.layers.0.self_attn.k_proj.weight"].shape == (4, 8)
+    assert checkpoint.metadata["tokenizer.ggml.tokens"] == ["a", "b", "é", "<|im_end|>"]
+
+
+def test_an_output_matrix_and_biases_are_seen(tmp_path: Path) -> None:
+    more = (Entry("output.weight", (4, 8)), Entry("blk.0.attn_q.bias", (8,)), Entry("rope_freqs.weight", (2,)))
+    checkpoint = opened(tmp_path, tensors=LLAMA_TENSORS + more)
+    assert checkpoint.config["tie_word_embeddings"] is False
+    assert checkpoint.config["attention_bias"] is True
+    assert {"lm_head.weight", "model.layers.0.self_attn.q_proj.bias", "rope_freqs.weight"} <= checkpoint.tensors.keys()
+
+
+def test_qwen2_is_not_interleaved_and_has_no_window(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        key.replace("llama", "qwen2"): value
+        for key, value in {
+            "llama.block_count": 1, "llama.context_length": 128, "llama.embedding_length": 8,
+            "llama.feed_forward_length": 16, "llama.attention.head_count": 2, "llama.rope.freq_base": 1e6,
+            "llama.attention.sliding_window": 64,
+        }.items()
+    }  # fmt: skip
+    config = opened(tmp_path, {**changes, "general.architecture": "qwen2"}).config
+    assert config["model_type"] == "qwen2"
+    assert not config.get("rope_interleaved")
+    assert config["sliding_window"] is None
+    assert config["num_key_value_heads"] == 2
+
+
+def test_sampling_defaults_are_read_as_a_person_would_write_them(tmp_path: Path) -> None:
+    changes = {
+        "general.sampling.temp": 0.7, "general.sampling.top_k": 20, "general.sampling.top_p": 0.9,
+        "general.sampling.min_p": 0.05, "general.sampling.penalty_repeat": 1.1,
+    }  # fmt: skip
+    assert opened(tmp_path, changes).generation_config == {
+        "temperature": 0.7, "top_k": 20, "top_p": 0.9, "min_p": 0.05, "repetition_penalty": 1.1,
+        "bos_token_id": 0, "eos_token_id": [1, 3],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"llama.rope.scaling.type": "none"}, {"rope_type": "default"}),
+        (
+            {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0},
+            {"rope_type": "linear", "factor": 4.0},
+        ),
+        ({"llama.rope.scaling.factor": 4.0}, {"rope_type": "linear", "factor": 4.0}),
+        ({"llama.rope.scale_linear": 4.0}, {"rope_type": "linear", "factor": 4.0}),
+        (
+            {
+                "llama.rope.scaling.type": "yarn",
+                "llama.rope.scaling.factor": 4.0,
+                "llama.rope.scaling.original_context_length": 64,
+            },
+            {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64},
+        ),
+    ],
+)
+def test_rope_scaling(tmp_path: Path, changes: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert opened(tmp_path, changes).config["rope_parameters"] == {**expected, "rope_theta": 500000.0}
+
+
+def test_one_size_for_all_layers_is_a_size(tmp_path: Path) -> None:
+    assert opened(tmp_path, {"llama.attention.head_count_kv": [1, 1, 1]}).config["num_key_value_heads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"general.architecture": "mamba"}, "family 'mamba'; the built-in engine knows llama, qwen2"),
+        ({"llama.attention.head_count_kv": [1, 2]}, "llama.attention.head_count_kv that differs from layer to layer"),
+        ({"llama.rope.scaling.type": "spiral"}, "llama.rope.scaling.type 'spiral'"),
+        ({"llama.attention.key_length": 4, "llama.attention.value_length": 2}, "4 numbers in its keys and 2"),
+    ],
+)
+def test_what_no_engine_here_runs(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UnsupportedModel) as caught:
+        opened(tmp_path, changes)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"general.architecture": None}, "general.architecture, which names the model's family, is missing"),
+        ({"llama.block_count": None}, "llama.block_count is missing; it must be a whole number above 0"),
+        ({"llama.embedding_length": 0}, "llama.embedding_length is 0"),
+        ({"llama.rope.freq_base": -1.0}, "llama.rope.freq_base is -1.0"),
+        ({"tokenizer.ggml.eos_token_id": 4}, "tokenizer.ggml.eos_token_id is 4, and the vocabulary has 4 tokens"),
+        ({"tokenizer.ggml.bos_token_id": "a"}, "tokenizer.ggml.bos_token_id is 'a'"),
+        ({"tokenizer.ggml.tokens": 3}, "tokenizer.ggml.tokens is not a list of texts"),
+        ({"tokenizer.ggml.tokens": ["a"] * 5}, "it has 5 tokens, and 'token_embd.weight' only 4 rows"),
+    ],
+)
+def test_a_configuration_that_cannot_be(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UnusableFile) as caught:
+        opened(tmp_path, changes)
+    assert "model.gguf is not a usable GGUF file: " in str(caught.value)
+    assert expected in str(caught.value)
+
+
+def test_a_vocabulary_without_a_model(tmp_path: Path) -> None:
+    with pytest.raises(UnusableFile, match=r"holds no tensor 'token_embd\.weight'"):
+        opened(tmp_path, tensors=())
