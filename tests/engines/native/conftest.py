@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
+
+from kaiwa.engines.native import _native
 
 
 @pytest.fixture(params=["portable", "avx2", "avx512"])
-def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The kernel tier in force during the test. Tiers that the processor lacks are skipped, in CI too."""
-    from kaiwa.engines.native import _native
-
-    if request.param not in _native.available_isas():
-        pytest.skip(f"this processor has no {request.param}")
-    best = _native.available_isas()[-1]
-    _native.set_isa(request.param)
-    yield request.param
-    _native.set_isa(best)
+    tier = str(request.param)
+    if tier not in _native.available_isas():
+        pytest.skip(f"this processor has no {tier}")
+    monkeypatch.setenv("KAIWA_ISA", tier)
+    return tier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,25 +17,40 @@ FAMILIES = Path(__file__).parents[2] / "golden" / "families"
 NAMES = sorted(folder.name for folder in FAMILIES.iterdir())
 
 
-def expected_of(name: str) -> tuple[list[int], np.ndarray, list[int]]:
-    """Prompt, logits after each of its tokens, and the 64 tokens that greedy decoding adds."""
-    with np.load(FAMILIES / name / "expected.npz") as file:
-        return file["prompt"].tolist(), file["logits"], file["greedy"].tolist()
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What transformers says of one model. Logits: float32, after each token of the prompt."""
+
+    prompt: list[int]
+    logits: np.ndarray
+    rounded_logits: np.ndarray
+    """The same with keys and values rounded to float16, as our cache holds them."""
+    greedy: list[int]
+    """The 64 tokens that greedy decoding adds."""
+
+    @classmethod
+    def of(cls, name: str) -> Expected:
+        with np.load(FAMILIES / name / "expected.npz") as file:
+            return cls(file["prompt"].tolist(), file["logits"], file["rounded_logits"], file["greedy"].tolist())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_logits_of_a_prompt(name: str, isa: str) -> None:
-    prompt, logits, _ = expected_of(name)
+    expected = Expected.of(name)
     with loaded(FAMILIES / name) as engine:
-        ours = np.asarray(engine.score(prompt))
-    assert ours.dtype == np.float32
-    np.testing.assert_allclose(ours, logits, rtol=0, atol=1e-3)
+        logits = np.asarray(engine.score(expected.prompt))
+    assert logits.dtype == np.float32
+    np.testing.assert_allclose(logits, expected.rounded_logits, rtol=0, atol=1e-3)
+    # These logits spread by 2, ten times as far as those of a model that transformers has just initialized, and so
+    # does what rounding the cache costs; tests/oracle/test_live.py holds the latter to 1e-3.
+    np.testing.assert_allclose(logits, expected.logits, rtol=0, atol=1e-2)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("chunk", [512, 7, 1], ids=["whole", "in chunks", "step by step"])
 def test_greedy_text(name: str, chunk: int, isa: str) -> None:
-    prompt, _, greedy = expected_of(name)
+    expected = Expected.of(name)
+    prompt, greedy = expected.prompt, expected.greedy
     with loaded(FAMILIES / name) as engine:
         sequence, token = start(engine, prompt, chunk=chunk)
         assert continue_greedily(engine, sequence, token, len(greedy)) == greedy
@@ -43,7 +59,8 @@ def test_greedy_text(name: str, chunk: int, isa: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sequences_in_one_batch_do_not_meet(name: str, isa: str) -> None:
-    prompt, _, greedy = expected_of(name)
+    expected = Expected.of(name)
+    prompt, greedy = expected.prompt, expected.greedy
     short = prompt[5:18]
     with loaded(FAMILIES / name) as engine:
         alone = continue_greedily(engine, *start(engine, short), 24)
@@ -67,7 +84,8 @@ def test_sequences_in_one_batch_do_not_meet(name: str, isa: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_truncating_takes_tokens_back(name: str) -> None:
-    prompt, _, greedy = expected_of(name)
+    expected = Expected.of(name)
+    prompt, greedy = expected.prompt, expected.greedy
     with loaded(FAMILIES / name) as engine:
         sequence, token = start(engine, [*prompt, *greedy[:20], 9, 8, 7])
         engine.truncate(sequence, len(prompt) + 4)
@@ -77,7 +95,8 @@ def test_truncating_takes_tokens_back(name: str) -> None:
 
 
 def test_a_closed_sequence_leaves_the_others_alone() -> None:
-    prompt, _, greedy = expected_of("llama-tied")
+    expected = Expected.of("llama-tied")
+    prompt, greedy = expected.prompt, expected.greedy
     with loaded(FAMILIES / "llama-tied") as engine:
         gone, _ = start(engine, prompt[::-1])
         kept, token = start(engine, prompt)
@@ -88,15 +107,18 @@ def test_a_closed_sequence_leaves_the_others_alone() -> None:
 
 @pytest.mark.parametrize("name", ["llama-tied", "llama3-rope", "mistral-full", "qwen2"])
 def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
-    prompt, logits, greedy = expected_of(name)
+    expected = Expected.of(name)
     write_checkpoint(FAMILIES / name, tmp_path / "model.gguf")
     with loaded(tmp_path / "model.gguf") as engine:
-        np.testing.assert_allclose(np.asarray(engine.score(prompt)), logits, rtol=0, atol=1e-3)
-        assert continue_greedily(engine, *start(engine, prompt), len(greedy)) == greedy
+        logits = np.asarray(engine.score(expected.prompt))
+        text = continue_greedily(engine, *start(engine, expected.prompt), len(expected.greedy))
+    np.testing.assert_allclose(logits, expected.rounded_logits, rtol=0, atol=1e-3)
+    assert text == expected.greedy
 
 
 def test_a_full_context_is_refused_and_the_sequence_kept() -> None:
-    prompt, _, greedy = expected_of("llama-tied")
+    expected = Expected.of("llama-tied")
+    prompt, greedy = expected.prompt, expected.greedy
     with loaded(FAMILIES / "llama-tied", context_length=48) as engine:
         assert engine.info.context_length == 48
         sequence, token = start(engine, prompt)
