@@ -85,12 +85,13 @@ def measure(
     `on_run` is told how many of how many runs are done. Raises what `LLM` raises, `InvalidOption` for an unknown peer
     or impossible numbers, and `MissingExtra` where the peer is not installed.
     """
+    from kaiwa.engines.native.threads import choose
     from kaiwa.weights.hub import resolve
 
     _check_numbers(prompt_tokens, new_tokens, runs)
     makes = [contenders.load_kaiwa, *_peers(against)]
-    path = resolve(os.fspath(model))
-    threads = threads or _usable_cores()
+    path = resolve(model)
+    threads = choose(threads)
     bandwidths = [_bandwidth(threads)]
     with ExitStack() as children:
         racers = [
@@ -164,12 +165,6 @@ def _bandwidth(threads: int) -> float:
     from kaiwa.engines.native import _native
 
     return float(_native.read_bandwidth(threads, BANDWIDTH_BYTES))
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _peers(against: str | None) -> list[contenders.Make]:

@@ -45,7 +45,7 @@ def load(
 
     Raises what `LLM` says.
     """
-    from kaiwa.weights.hub import resolve
+    from kaiwa.weights.hub import MODELS, resolve
     from kaiwa.weights.open import open_checkpoint
 
     _check_engine(engine)
@@ -55,19 +55,18 @@ def load(
             "an engine that is loaded already has its threads and its context_length",
             hint='leave them out, or pass engine="native"',
         )
-    checkpoint = open_checkpoint(resolve(os.fspath(model), on_progress=on_progress))
+    path = resolve(model, on_progress=on_progress)
+    checkpoint = open_checkpoint(path)
     try:
         tokenizer = _tokenizer(checkpoint)
         template = _template(tokenizer)
         sampling = Sampling.from_generation_config(checkpoint.generation_config)
         if isinstance(engine, str):
             engine = _load_engine(checkpoint, threads, context_length, on_progress)
-        else:
-            checkpoint.close()
-    except BaseException:
-        checkpoint.close()
-        raise
-    return Parts(os.fspath(model), engine, tokenizer, template, sampling)
+    finally:
+        checkpoint.close()  # the engine has packed its own
+    name = model if model in MODELS else path.name
+    return Parts(str(name), engine, tokenizer, template, sampling)
 
 
 def _load_engine(

@@ -1,0 +1,97 @@
+"""The default model through the whole path: file, tokenizer, template, engine, text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kaiwa as kw
+from kaiwa.errors import InvalidOption
+from kaiwa.events import Finished, Progress
+
+QUESTION = [{"role": "user", "content": "Hey, can you explain gravity to me?"}]
+
+
+@pytest.fixture(scope="module")
+def llm(model_path: Path) -> Iterator[kw.LLM]:
+    with kw.LLM(model_path, context_length=1024) as llm:
+        yield llm
+
+
+def without_cache(llm: kw.LLM) -> kw.LLM:
+    """The same model, not knowing what it has read. It is not closed: the engine is the other's."""
+    return kw.LLM.from_parts(llm._parts.engine, llm._parts.tokenizer, llm._parts.template)
+
+
+def test_it_answers_in_words(llm: kw.LLM) -> None:
+    reply = llm.chat(QUESTION, max_new_tokens=40, do_sample=False)
+    assert "gravity" in reply.text.lower()
+    assert "<|" not in reply.text
+    assert (reply.finish_reason, reply.usage.generated_tokens) == ("length", 40)
+
+
+def test_it_ends_by_itself(llm: kw.LLM) -> None:
+    reply = llm.chat("Say only the word yes.", do_sample=False)
+    assert reply.finish_reason == "stop"
+    assert reply.usage.total_tokens < 1024
+
+
+def test_a_second_turn_reads_only_what_is_new(llm: kw.LLM) -> None:
+    first = llm.chat(QUESTION, max_new_tokens=40, do_sample=False)
+    turns = [*QUESTION, {"role": "assistant", "content": first.text}, {"role": "user", "content": "Thanks!"}]
+    second = llm.chat(turns, max_new_tokens=5, do_sample=False)
+    known = first.usage.total_tokens - 1  # the last token was sampled, and not yet read
+    assert second.usage.cached_tokens == known
+    afresh = without_cache(llm).chat(turns, max_new_tokens=5, do_sample=False)
+    assert (afresh.text, afresh.usage.cached_tokens) == (second.text, 0)
+
+
+def test_a_seed_fixes_the_text_with_and_without_the_cache(llm: kw.LLM) -> None:
+    options = {"do_sample": True, "temperature": 0.8, "top_p": 0.95, "max_new_tokens": 24}
+    other = llm.chat("Something else", seed=1, **options)
+    llm.chat(QUESTION, seed=3, **options)
+    cached = llm.chat(QUESTION, seed=3, **options)
+    afresh = without_cache(llm).chat(QUESTION, seed=3, **options)
+    assert cached.usage.cached_tokens == cached.usage.prompt_tokens - 1
+    assert afresh.usage.cached_tokens == 0
+    assert cached.text == afresh.text
+    assert cached.text != other.text
+    assert len({llm.chat(QUESTION, **options).text for _ in range(4)}) > 1
+
+
+def test_stopping_and_asking_again(llm: kw.LLM) -> None:
+    stream = llm.stream(QUESTION, do_sample=False)
+    begun = "".join(next(stream).text for _ in range(8))
+    stream.close()
+    assert llm.chat(QUESTION, do_sample=False, max_new_tokens=20).text.startswith(begun)
+
+
+def test_from_an_event_loop(llm: kw.LLM) -> None:
+    async def main() -> None:
+        replies = await asyncio.gather(
+            *(llm.achat(QUESTION, max_new_tokens=8, do_sample=False) for _ in range(3)),
+        )
+        assert len({reply.text for reply in replies}) == 1
+        events = [event async for event in llm.astream(QUESTION, max_new_tokens=8, do_sample=False)]
+        assert "".join(event.text for event in events) == replies[0].text
+        assert isinstance(events[-1], Finished)
+
+    asyncio.run(main())
+
+
+def test_its_card(llm: kw.LLM) -> None:
+    card = llm.card
+    assert (card.family, card.number_format, card.context_length) == ("llama", "Q4_1", 1024)
+    assert card.num_parameters == 134_515_008
+    assert card.cache_bytes == 1024 * 23_040
+
+
+def test_loading_tells_how_far_it_is_and_refuses_what_cannot_be(model_path: Path) -> None:
+    seen: list[Progress] = []
+    kw.LLM(model_path, context_length=64, on_progress=seen.append).close()
+    assert seen[-1].done == seen[-1].total > 0
+    with pytest.raises(InvalidOption, match="context_length=9,000"):
+        kw.LLM(model_path, context_length=9000)
