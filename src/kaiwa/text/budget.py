@@ -16,7 +16,7 @@ MAX_SECONDS = 2.0
 """Processor time of the rendering thread, so that a busy machine fails no honest template."""
 
 FREE_CHARACTERS = 1_000_000
-FREE_BYTES = 256 << 20
+FREE_BYTES = 64 << 20
 CLOCK_EVERY = 16
 MAX_INTEGER_BITS = 4096
 
@@ -108,8 +108,10 @@ def _children(value: Any) -> Iterable[Any]:
         return [*value, *value.values()]
     if isinstance(value, (list, tuple, set, frozenset, type({}.values()), type({}.items()), type({}.keys()))):
         return value
-    attributes = getattr(value, "_Namespace__attrs", None)
-    return [attributes] if isinstance(attributes, dict) else ()
+    try:
+        return [object.__getattribute__(value, "_Namespace__attrs")]  # jinja2's namespace, which prints what it holds
+    except AttributeError:
+        return ()
 
 
 CURRENT: ContextVar[Budget] = ContextVar("budget of the template being rendered")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kaiwa.errors import TemplateError
 from kaiwa.messages import Message
 from kaiwa.text.prompt import RenderedPrompt
-from kaiwa.text.seams import Seamstress
+from kaiwa.text.seams import Literals, Seamstress
 from kaiwa.text.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
@@ -25,6 +25,17 @@ MAX_SOURCE = 65_536
 MAX_NESTING = 64
 
 
+_SYSTEM_PROBE: list[dict[str, Any]] = [
+    {"role": "system", "content": "probe-system"},
+    {"role": "user", "content": "probe-user"},
+]
+_PROBE_CALL = {"id": "probe0000", "type": "function", "function": {"name": "probe", "arguments": {"probe-key": 1}}}
+_ARGUMENTS_PROBE: list[dict[str, Any]] = [
+    {"role": "user", "content": "probe-user"},
+    {"role": "assistant", "content": "", "tool_calls": [_PROBE_CALL]},
+]
+
+
 class ChatTemplate:
     """A model's chat template, compiled when it is first needed."""
 
@@ -32,6 +43,7 @@ class ChatTemplate:
         self.source = source
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
         self._special_tokens = special_tokens
+        self._probed: dict[tuple[int, bool], str] = {}
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, source: str | None = None) -> ChatTemplate:
@@ -74,8 +86,8 @@ class ChatTemplate:
         turns = [_plain(message) for message in messages]
         if continue_final_message and not turns:
             raise TemplateError("there is no final message to continue")
-        turns = self._adapted(turns)
         inputs = {"tools": _listed(tools), "documents": _listed(documents), **(variables or {})}
+        turns = self._adapted(turns, inputs)
         return self._render(turns, inputs, add_generation_prompt, continue_final_message, now)
 
     def _render(
@@ -86,8 +98,10 @@ class ChatTemplate:
         continue_final_message: bool,
         now: datetime | None,
     ) -> RenderedPrompt:
+        from kaiwa.text.sandbox import NOW
+
         _check_nesting([turns, inputs])
-        seamstress = Seamstress(self._special_tokens, [turns, inputs], self.source)
+        seamstress = Seamstress(self._literals, [turns, inputs], self.source)
         messages = [seamstress.sew_message(turn) for turn in turns]
         if continue_final_message:
             messages[-1]["content"] = str(messages[-1].get("content", "")) + seamstress.end
@@ -97,7 +111,7 @@ class ChatTemplate:
                 **self._tokens,
                 "messages": messages,
                 "add_generation_prompt": add_generation_prompt and not continue_final_message,
-                "now": now,
+                NOW: now,
             }
         )
         if continue_final_message:
@@ -131,6 +145,10 @@ class ChatTemplate:
         return "".join(chunks)
 
     @functools.cached_property
+    def _literals(self) -> Literals:
+        return Literals(self._special_tokens)
+
+    @functools.cached_property
     def _compiled(self) -> Template:
         from jinja2 import TemplateSyntaxError
 
@@ -145,41 +163,38 @@ class ChatTemplate:
         except (RecursionError, MemoryError, SyntaxError, ValueError) as error:
             raise TemplateError(f"the chat template cannot be read: {error}") from None
 
-    def _adapted(self, turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _adapted(self, turns: list[dict[str, Any]], inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The turns in the shape that this template takes, where others mean the same."""
         if "developer" not in self.source:
             turns = [{**turn, "role": "system"} if turn.get("role") == "developer" else turn for turn in turns]
-        if [turn.get("role") for turn in turns[:2]] == ["system", "user"] and not self._takes_system:
+        if [turn.get("role") for turn in turns[:2]] == ["system", "user"] and not self._takes_system(inputs):
             turns = [_joined(turns[0], turns[1]), *turns[2:]]
         if any(turn.get("tool_calls") for turn in turns):
-            turns = [_with_arguments(turn, self._takes_argument_objects) for turn in turns]
+            as_objects = self._takes_argument_objects(inputs)
+            turns = [_with_arguments(turn, as_objects) for turn in turns]
         return turns
 
-    @functools.cached_property
-    def _takes_system(self) -> bool:
+    def _takes_system(self, inputs: Mapping[str, Any]) -> bool:
         """Whether a system message comes through: Gemma 2's template, for one, refuses it."""
-        return "probe-system" in self._probe(
-            [{"role": "system", "content": "probe-system"}, {"role": "user", "content": "probe-user"}]
-        )
+        return "probe-system" in self._probe(_SYSTEM_PROBE, inputs)
 
-    @functools.cached_property
-    def _takes_argument_objects(self) -> bool:
+    def _takes_argument_objects(self, inputs: Mapping[str, Any]) -> bool:
         """Whether the arguments of a tool call are wanted as an object; some templates want its JSON text."""
-        call = {
-            "id": "call00000",
-            "type": "function",
-            "function": {"name": "probe", "arguments": {"key": "value"}},
-        }
-        written = self._probe(
-            [{"role": "user", "content": "probe"}, {"role": "assistant", "content": "", "tool_calls": [call]}]
-        )
-        return "key" in written and "'key'" not in written
+        written = self._probe(_ARGUMENTS_PROBE, inputs)
+        return "probe-key" in written and "'probe-key'" not in written
 
-    def _probe(self, turns: list[dict[str, Any]]) -> str:
-        try:
-            return self._render(turns, {"tools": None, "documents": None}, False, False, datetime(2000, 1, 1)).text
-        except TemplateError:
-            return ""
+    def _probe(self, turns: list[dict[str, Any]], inputs: Mapping[str, Any]) -> str:
+        """What the template makes of a conversation of our own; templates differ in the shapes that they take.
+
+        Kept for conversations with and without tools: templates often have a part for each.
+        """
+        key = (id(turns), bool(inputs.get("tools")))
+        if key not in self._probed:
+            try:
+                self._probed[key] = self._render(turns, inputs, False, False, None).text
+            except TemplateError:
+                self._probed[key] = ""
+        return self._probed[key]
 
 
 def _plain(message: Message | Mapping[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,9 @@ _METHODS: dict[type, frozenset[str]] = {
     bytes: frozenset(),
 }
 _WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*(?:[0-9]{4}|\*)|\{[^{}:]*:[^{}]*(?:[0-9]{4}|\{)")
+NOW = "date of the conversation"
+"""The variable that holds the date to print, if it is fixed. No template can name it, for its spaces."""
+
 _MAX_WIDTH = 999
 _MAX_INDENT = 32
 _NONCHARACTERS = ("\ufdd0", "\ufdef")
@@ -168,7 +171,7 @@ class _Hooks(NodeTransformer):
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        return _filter(nodes.List(node.nodes, "load", lineno=node.lineno), _CONCAT)
+        return _filter(nodes.List(node.nodes, lineno=node.lineno), _CONCAT)
 
 
 def _filter(node: Any, name: str, *args: nodes.Expr) -> nodes.Filter:
@@ -338,6 +341,6 @@ def _raise_exception(message: Any) -> None:
 
 @pass_context
 def _strftime_now(context: Any, format: str) -> str:
-    now = context.get("now") if isinstance(context.get("now"), datetime) else datetime.now()
     _check_format(format, "%", ())
+    now = context.get(NOW) or datetime.now()
     return str(now.strftime(format))

@@ -37,7 +37,7 @@ class Seamstress:
     nothing is lost from what people wrote.
     """
 
-    def __init__(self, special_tokens: SpecialTokens, inputs: Any, taken: str) -> None:
+    def __init__(self, literals: Literals, inputs: Any, taken: str) -> None:
         used = {found for text in (taken, *_strings(inputs)) for found in _RESERVED.findall(text)}
         free = [character for character in _CANDIDATES if character not in used]
         if len(free) < 2:
@@ -45,21 +45,19 @@ class Seamstress:
                 "the conversation has all of the noncharacters U+FDD0 to U+FDEF, which Unicode reserves"
             )
         self.seam, self.end = free[:2]
-        self._all = _Literals(special_tokens)
-        own = [text for text in special_tokens if special_tokens.is_control(text) and text not in REASONING]
-        self._control = _Literals(own)
+        self._literals = literals
 
     def sew_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """A message with seams."""
         sewn = self.sew(message)
         if message.get("role") == "assistant" and isinstance(message.get("content"), str):
-            sewn["content"] = self._control.sew(message["content"], self.seam)
+            sewn["content"] = self._literals.control.sew(message["content"], self.seam)
         return dict(sewn)
 
     def sew(self, value: Any) -> Any:
         """A copy of a value made of plain JSON types, with seams in its texts."""
         if isinstance(value, str):
-            return self._all.sew(value, self.seam)
+            return self._literals.all.sew(value, self.seam)
         if isinstance(value, Mapping):
             return {
                 self._inside(key): self._inside(item) if key in _NAMED_BY_TEMPLATES else self.sew(item)
@@ -81,17 +79,30 @@ class Seamstress:
         return RenderedPrompt("".join(parts), tuple(seams))
 
     def _inside(self, value: Any) -> Any:
-        return self._all.sew_inside(value, self.seam) if isinstance(value, str) else self.sew(value)
+        return self._literals.all.sew_inside(value, self.seam) if isinstance(value, str) else self.sew(value)
 
 
-class _Literals:
+class Literals:
+    """What the seams of one tokenizer are for: all of its special tokens, or those that stay hidden from templates."""
+
+    def __init__(self, special_tokens: SpecialTokens) -> None:
+        self.all = _Texts(special_tokens)
+        self.control = _Texts(
+            text for text in special_tokens if special_tokens.is_control(text) and text not in REASONING
+        )
+
+
+class _Texts:
     """Finds in a text what could be read as special tokens, or as part of one together with what stands beside it."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        texts = [text for text in texts if text]
-        choices = "|".join(map(re.escape, texts))
-        # A look-ahead, for literals may overlap.
-        self._literal = re.compile(f"(?=(?:{choices}))(.)", re.DOTALL) if texts else None
+        texts = [text for text in texts if len(text) > 1]
+        rests: dict[str, list[str]] = {}
+        for text in texts:
+            rests.setdefault(text[0], []).append(re.escape(text[1:]))
+        # Only the first character is taken, for literals may overlap.
+        choices = [f"{re.escape(first)}(?={'|'.join(following)})" for first, following in rests.items()]
+        self._literal = re.compile("|".join(choices)) if choices else None
         self._beginnings = {text[:length] for text in texts for length in range(1, len(text))}
         self._ends = {text[length:] for text in texts for length in range(1, len(text))}
         self._longest = max(map(len, texts), default=0)
@@ -108,7 +119,7 @@ class _Literals:
 
     def sew_inside(self, text: str, seam: str) -> str:
         """`text` with a seam after the first character of each literal."""
-        return self._literal.sub(rf"\1{seam}", text) if self._literal else text
+        return self._literal.sub(rf"\g<0>{seam}", text) if self._literal else text
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -36,12 +36,12 @@ class SpecialToken:
 
 
 class SpecialTokens(Mapping[str, int]):
-    """The special tokens of one tokenizer: text to id."""
+    """The special tokens of one tokenizer: text to id. One of a single character is never looked for in text."""
 
     def __init__(self, tokens: Iterable[SpecialToken]) -> None:
         self._by_text = {token.text: token for token in tokens if token.text}
         self._by_id = {token.id: token for token in self._by_text.values()}
-        self._pattern = _longest_first(self._by_text)
+        self._pattern = _longest_first(text for text in self._by_text if len(text) > 1)
 
     def __getitem__(self, text: str) -> int:
         return self._by_text[text].id
@@ -64,7 +64,7 @@ class SpecialTokens(Mapping[str, int]):
     def split(self, prompt: RenderedPrompt) -> Iterator[str | int]:
         """The prompt as ids of special tokens and the text between them. Tokens that reach over a seam are text."""
         text, start, position = prompt.text, 0, 0
-        while self._by_text and (match := self._pattern.search(text, position)):
+        while match := self._pattern.search(text, position):
             if _is_crossed(prompt.seams, match):
                 position = match.start() + 1
                 continue
@@ -88,7 +88,7 @@ def end_ids(special: SpecialTokens, *declared: int | None) -> frozenset[int]:
 
 
 def _longest_first(texts: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))))
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)")  # "(?!)" never matches
 
 
 def _is_crossed(seams: tuple[int, ...], match: re.Match[str]) -> bool:
