@@ -12,6 +12,7 @@ import pexpect
 import pyte
 
 ROWS, COLUMNS = 24, 80
+TIMEOUT = 20.0
 
 
 class PseudoTerminal:
@@ -57,10 +58,10 @@ class PseudoTerminal:
     def say(self, line: str) -> None:
         """Type a line and press Enter."""
         self._child.send(line)
-        self.wait_for(line.splitlines()[-1][-20:])
+        self.wait_until(lambda: line[-10:] in self.everything, repr(line))
         self._child.send("\r")
 
-    def wait_until(self, is_there: Callable[[], bool], what: str, timeout: float = 20) -> None:
+    def wait_until(self, is_there: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> None:
         """Read what the program writes until the screen is as expected."""
         deadline = time.monotonic() + timeout
         while not is_there():
@@ -68,15 +69,16 @@ class PseudoTerminal:
                 raise AssertionError(f"after {timeout} s there is no {what} on the screen:\n{self.everything}")
             self._read(0.05)
 
-    def wait_for(self, text: str, timeout: float = 20) -> None:
-        """Wait until the text is visible."""
-        self.wait_until(lambda: text in self.everything, repr(text), timeout)
+    def wait_for(self, text: str, timeout: float = TIMEOUT) -> None:
+        """Wait until the text is visible, wherever its lines are broken."""
+        words = " ".join(text.split())
+        self.wait_until(lambda: words in " ".join(self.everything.split()), repr(text), timeout)
 
-    def wait_for_prompt(self, timeout: float = 20) -> None:
+    def wait_for_prompt(self, timeout: float = TIMEOUT) -> None:
         """Wait until the program waits for a line."""
         self.wait_until(lambda: self.display.split("\n")[-1].strip() == ">", "prompt", timeout)
 
-    def wait_for_end(self, timeout: float = 20) -> int:
+    def wait_for_end(self, timeout: float = TIMEOUT) -> int:
         """Wait until the program has ended; its exit code, or minus the signal that ended it."""
         deadline = time.monotonic() + timeout
         while self._read(0.05):

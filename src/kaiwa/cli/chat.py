@@ -14,24 +14,26 @@ from kaiwa.errors import InvalidOption
 from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
 
 if TYPE_CHECKING:
-    from kaiwa.chat.conversation import Chat
-    from kaiwa.chat.model import ChatModel
+    from kaiwa.chat.history import SavedChat
+    from kaiwa.runtime.llm import LLM
+    from kaiwa.terminal.state import ChatState
 
 SUMMARY = "Chat with a model."
-DEFAULT_MODEL = "smollm2:135m"
 _ASSIGNMENT = re.compile(r"[A-Za-z][\w-]*=")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for on the command line."""
+    """What a person asked for on the command line; without a `model`, the default one."""
 
-    model: str
+    model: str | None
     options: dict[str, Any]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
+    from kaiwa.runtime.loading import DEFAULT_MODEL
+
     parser.usage = "kaiwa chat [MODEL] [name=value …] [--system TEXT] [--load FILE] [--threads N] [--context N]"
     parser.add_argument(
         "words",
@@ -78,7 +80,7 @@ def parse(words: list[str]) -> Request:
     The first word is the model unless it is an assignment; a path that exists is a path, even with a `=` in it.
     """
     is_option = not words or (_ASSIGNMENT.match(words[0]) and not Path(words[0]).exists())
-    model, assignments = (DEFAULT_MODEL, words) if is_option else (words[0], words[1:])
+    model, assignments = (None, words) if is_option else (words[0], words[1:])
     options: dict[str, Any] = {}
     for word in assignments:
         name, value = parse_assignment(word)
@@ -91,59 +93,63 @@ def parse(words: list[str]) -> Request:
 def run(arguments: argparse.Namespace) -> int:
     """Chat until the person leaves, or answer the one message of a pipe."""
     request = parse(arguments.words)
+    saved = _saved(arguments.load)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        _talk(request, arguments)
+        _talk(request, saved, arguments)
     else:
-        _answer(request, arguments)
+        _answer(request, saved, arguments)
     return 0
 
 
-def _talk(request: Request, arguments: argparse.Namespace) -> None:
-    model = _load(request, arguments, meanwhile=_import_session)
-    from kaiwa import paths
-    from kaiwa.terminal.line_editor import LineEditor
-    from kaiwa.terminal.screen import Screen
-    from kaiwa.terminal.session import Session
-    from kaiwa.terminal.state import ChatState
+def _saved(name: str | None) -> SavedChat | None:
+    from kaiwa.chat import history
 
-    chat, options = _beginning(request, arguments, model)
-    state = ChatState(model, chat, options)
-    Session(state, Screen(), LineEditor(paths.history())).run()
+    return None if name is None else history.load(history.find(name))
+
+
+def _talk(request: Request, saved: SavedChat | None, arguments: argparse.Namespace) -> None:
+    with _load(request, arguments, meanwhile=_import_session) as model:
+        from kaiwa import paths
+        from kaiwa.terminal.line_editor import LineEditor
+        from kaiwa.terminal.screen import Screen
+        from kaiwa.terminal.session import Session
+
+        Session(_beginning(request, saved, arguments, model), Screen(), LineEditor(paths.history())).run()
 
 
 def _import_session() -> None:
     import kaiwa.terminal.session  # noqa: F401  the slow imports, while the model loads
 
 
-def _answer(request: Request, arguments: argparse.Namespace) -> None:
+def _answer(request: Request, saved: SavedChat | None, arguments: argparse.Namespace) -> None:
     from kaiwa.terminal import pipe
 
-    questions: list[str] = []
-    model = _load(request, arguments, meanwhile=lambda: questions.append(pipe.read_question()))
-    chat, options = _beginning(request, arguments, model)
-    pipe.answer(model, chat.asked(questions[0]), options)
+    question = pipe.read_question()
+    with _load(request, arguments) as model:
+        state = _beginning(request, saved, arguments, model)
+        pipe.answer(model, state.chat.asked(question), state.options)
 
 
-def _load(request: Request, arguments: argparse.Namespace, *, meanwhile: Callable[[], object]) -> ChatModel:
+def _load(request: Request, arguments: argparse.Namespace, *, meanwhile: Callable[[], None] | None = None) -> LLM:
     from kaiwa.terminal import loading
 
-    def work(progress: Callable[[Any], None]) -> ChatModel:
+    def work(on_progress: Callable[[Any], None]) -> LLM:
         from kaiwa.runtime.llm import LLM
 
-        return LLM(request.model, context_length=arguments.context, threads=arguments.threads, progress=progress)
+        named = {} if request.model is None else {"model": request.model}
+        return LLM(**named, threads=arguments.threads, context_length=arguments.context, on_progress=on_progress)
 
     return loading.load(work, meanwhile=meanwhile)
 
 
-def _beginning(request: Request, arguments: argparse.Namespace, model: ChatModel) -> tuple[Chat, dict[str, Any]]:
+def _beginning(request: Request, saved: SavedChat | None, arguments: argparse.Namespace, model: LLM) -> ChatState:
     """The conversation and the options to begin with: those of `--load`, and over them those that are typed."""
-    from kaiwa.chat import history
-    from kaiwa.chat.conversation import Chat
+    from kaiwa.terminal.state import ChatState
 
-    chat, options = Chat(), {}
-    if arguments.load is not None:
-        saved = history.load(history.find(arguments.load))
-        chat, options = saved.chat, saved.options_beside(model.sampling)
+    state = ChatState(model)
+    if saved is not None:
+        state.chat, state.options = saved.chat, saved.options_beside(model.sampling)
     if arguments.system is not None:
-        chat = chat.with_system(arguments.system)
-    return chat, {**options, **request.options}
+        state.chat = state.chat.with_system(arguments.system)
+    state.options |= request.options
+    return state

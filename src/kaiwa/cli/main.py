@@ -11,6 +11,7 @@ import importlib
 import os
 import pkgutil
 import sys
+import threading
 from collections.abc import Sequence
 from typing import NoReturn, Protocol, cast
 
@@ -63,11 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error(error)
         return MISTAKE if isinstance(error, _MISTAKES) else FAILURE
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         # Python flushes standard output once more at exit, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+
+
+def _interrupted() -> int:
+    """The exit code of an interruption, or the end of the process at once where a model is still loading."""
+    if threading.active_count() > 1:
+        # A thread in the midst of C++ cannot be stopped, and Python must not be taken down around it.
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)
+    return INTERRUPTED
 
 
 def print_error(error: KaiwaError) -> None:

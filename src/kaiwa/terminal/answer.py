@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Self
 
 from kaiwa.terminal.blocks import BlockStream
@@ -19,11 +20,13 @@ class AnswerView:
     """Shows Markdown as it arrives.
 
     Blocks that are whole are drawn once and stay; only the one being written is drawn again, and of it only the rows
-    that fit on the screen: those above are there for good. The work for each piece of text therefore does not grow
-    with the answer. Use it as a context; leaving it puts down what is left.
+    that fit on the screen: those above are there for good, but for those of a table, which wait until it is whole. The
+    work for each piece of text therefore does not grow with the answer. Use it as a context; leaving it puts down what
+    is left.
     """
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
         self._console = screen.console
         self._live = LiveRows(screen.console.file, can_move=screen.can_move)
         self._is_reasoning = False
@@ -76,19 +79,20 @@ class AnswerView:
         for block in self._blocks.feed(visible(text)):
             finished += self._rows.keep(block)[self._kept_of_tail :]
             self._kept_of_tail = 0
-        if finished or time.perf_counter() >= self._next_frame:
+        if finished or self._clock() >= self._next_frame:
             self._draw(finished)
 
     def _draw(self, finished: list[str]) -> None:
-        started = time.perf_counter()
+        started = self._clock()
         tail = self._blocks.tail
         live = self._rows.rows(tail)[self._kept_of_tail :] if tail else []
-        above = len(live) - max(1, self._console.height - 1)
-        if above > 0:
-            finished, live = finished + live[:above], live[above:]
+        above = max(0, len(live) - max(1, self._console.height - 1))
+        if tail and not tail.has_columns:
+            finished = finished + live[:above]
             self._kept_of_tail += above
+        live = live[above:]
         self._live.update(finished, live)
-        now = time.perf_counter()
+        now = self._clock()
         self._next_frame = now + max(MIN_FRAME_S, (now - started) / SHARE_OF_TIME)
 
     def _finish_stream(self) -> None:

@@ -14,6 +14,10 @@ _ITEM = re.compile(r"( *)([-*+]|\d{1,9}[.)])( +|$)")
 _HEADING = re.compile(r" {0,3}#{1,6}( |$)")
 _RULE = re.compile(r" {0,3}([-*_])( *\1){2,} *$")
 
+_TABLE = re.compile(r"^[ :|-]*-[ :|-]*\|[ :|-]*$|^[ :-]*\|[ :|-]*-[ :|-]*$", re.MULTILINE)
+_UNDECIDED = re.compile(r" *([-=*_`~#>+|]+ *|\d{1,9}[.)] *)$| {0,3}(```|~~~)")
+"""The beginning of a line that may still become a fence, an underline, a rule or an item: too early to show."""
+
 
 class BlockKind(Enum):
     """What a block is: how it is set apart from its neighbours follows from it."""
@@ -35,6 +39,11 @@ class Block:
     text: str
     language: str = ""
     number: int = 0
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether later lines can change the width of earlier ones: in a table they do."""
+        return bool(_TABLE.search(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,8 @@ class BlockStream:
         """What may still change: the block being written, or None between blocks."""
         if self._fence is not None:
             return self._code_line(self._partial) if self._partial else None
-        text = "\n".join([*self._lines, self._partial])
+        partial = "" if _UNDECIDED.match(self._partial) else self._partial
+        text = "\n".join([*self._lines, partial])
         if not text.strip():
             return None
         return Block(BlockKind.TEXT if self._item_indent is None else BlockKind.ITEM, text.rstrip())

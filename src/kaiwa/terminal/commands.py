@@ -153,8 +153,7 @@ def _load(state: ChatState, screen: Screen, argument: str) -> Outcome:
     saved = history.load(path)
     state.replace_chat(saved.chat)
     state.options = saved.options_beside(state.model.sampling)
-    count = len(saved.chat.turns)
-    screen.note(f"loaded {count} question{'' if count == 1 else 's'} from {path}")
+    screen.note(f"loaded {_questions(saved.chat)} from {path}")
     if saved.model != state.model.card.name:
         screen.note(f"{saved.model} answered there; {state.model.card.name} goes on")
     show_last_turn(screen, saved.chat)
@@ -192,13 +191,17 @@ def _freedom(state: ChatState) -> str:
 def _undo(state: ChatState, screen: Screen, argument: str) -> Outcome:
     if not state.chat.turns and state.set_aside is not None:
         state.chat, state.set_aside = state.set_aside, None
-        screen.note(f"the conversation of {len(state.chat.turns)} questions is back")
+        screen.note(f"the conversation of {_questions(state.chat)} is back")
         return Outcome.STAY
     question = state.chat.turns[-1].question if state.chat.turns else ""
     state.chat = state.chat.undone()
     state.last = None
     screen.note(f"removed the last question and its answer: {_shortened(question)}")
     return Outcome.STAY
+
+
+def _questions(chat: Chat) -> str:
+    return "1 question" if len(chat.turns) == 1 else f"{len(chat.turns)} questions"
 
 
 def _shortened(text: str, limit: int = 60) -> str:

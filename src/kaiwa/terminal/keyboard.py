@@ -35,8 +35,8 @@ class StopKey:
 
 
 @contextmanager
-def unechoed() -> Iterator[None]:
-    """Keep what is typed off the screen; it waits for the next prompt."""
+def held_keys() -> Iterator[None]:
+    """Keep what is typed off the screen and as it was typed, until the next prompt reads it."""
     if sys.platform == "win32" or not sys.stdin.isatty():
         yield
         return
@@ -44,9 +44,11 @@ def unechoed() -> Iterator[None]:
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    quiet = list(before)
-    quiet[3] &= ~termios.ECHO
-    termios.tcsetattr(descriptor, termios.TCSADRAIN, quiet)
+    held = list(before)
+    held[0] &= ~termios.ICRNL  # Enter stays Enter
+    held[3] &= ~(termios.ECHO | termios.ICANON)
+    held[3] |= termios.NOFLSH  # Ctrl-C does not throw away what was typed
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, held)
     try:
         yield
     finally:

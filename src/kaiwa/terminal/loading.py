@@ -17,14 +17,15 @@ FRAME_S = 0.1
 STAGES = {"download": "downloading", "load": "loading"}
 
 
-def load(work: Callable[[Callable[[Progress], None]], Model], *, meanwhile: Callable[[], object]) -> Model:
+def load(work: Callable[[Callable[[Progress], None]], Model], *, meanwhile: Callable[[], None] | None = None) -> Model:
     """What `work` returns, which is called with a function that takes `Progress` events.
 
     It runs in a thread of its own, so that `meanwhile` can happen beside it and Ctrl-C ends the wait at once. The bar
     is on standard error, and only where that is a terminal. Raises whatever `work` raises.
     """
     loading = Loading(work)
-    meanwhile()
+    if meanwhile is not None:
+        meanwhile()
     if not loading.wait(PATIENCE_S) and sys.stderr.isatty():
         _show_bar(loading)
     loading.wait(None)

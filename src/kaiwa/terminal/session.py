@@ -15,7 +15,7 @@ from kaiwa.events import Event, Finished, PromptProgress, ReasoningDelta, TextDe
 from kaiwa.terminal import words
 from kaiwa.terminal.answer import AnswerView
 from kaiwa.terminal.commands import COMMANDS, Outcome, is_command, message_of, run_command, show_last_turn
-from kaiwa.terminal.keyboard import StopKey, unechoed
+from kaiwa.terminal.keyboard import StopKey, held_keys
 from kaiwa.terminal.line_editor import LineEditor
 from kaiwa.terminal.screen import Screen
 from kaiwa.terminal.state import ChatState
@@ -55,11 +55,12 @@ class Session:
     def run(self) -> None:
         """Chat until the person leaves. The conversation is kept whatever ends the chat."""
         self._open()
-        try:
-            while self._turn():
-                pass
-        finally:
-            self._keep()
+        with held_keys():
+            try:
+                while self._turn():
+                    pass
+            finally:
+                self._keep()
 
     def _open(self) -> None:
         card = self._state.model.card
@@ -132,7 +133,6 @@ class Session:
         try:
             with ExitStack() as stack:
                 stop = stack.enter_context(StopKey())
-                stack.enter_context(unechoed())
                 view = stack.enter_context(AnswerView(self._screen))
                 events = self._state.model.stream(chat.messages(), **self._state.options)
                 stack.enter_context(closing(cast(Any, events)))
