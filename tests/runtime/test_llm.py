@@ -237,6 +237,12 @@ def test_tokens_can_be_continued_without_a_template() -> None:
     assert "".join(event.text for event in endless) == "abcmo"
 
 
+@pytest.mark.parametrize("wrong", [[], [1, 258], [1, -1]])
+def test_tokens_that_no_model_reads_are_refused(wrong: list[int]) -> None:
+    with pytest.raises(InvalidMessages, match=r"no tokens|the token (258|-1), and the model knows 0 to 257"):
+        model(says("")).stream_tokens(wrong)
+
+
 def test_a_model_without_a_template_says_so() -> None:
     llm = LLM.from_parts(says(""), tokenizer(), None, name="base-7b")
     with pytest.raises(TemplateError, match="base-7b has no chat template") as caught:

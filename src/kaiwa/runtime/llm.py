@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -128,7 +127,7 @@ class LLM:
 
         `end_ids` are tokens that end it, by default the model's own.
 
-        Raises `InvalidOption` or `ContextOverflow` at once.
+        Raises `InvalidOption`, `InvalidMessages` or `ContextOverflow` at once.
         """
         asked_at = time.perf_counter()
         return self._start(list(token_ids), self._with_seed(options), asked_at, self._loop.ticket(), end_ids=end_ids)
@@ -152,7 +151,7 @@ class LLM:
         tools: Sequence[Mapping[str, Any]] | None = None,
         template_variables: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event]:
         """As `stream`, without ever blocking the event loop. Closing it, or cancelling its task, stops the work.
 
         Raises `InvalidOption` at once, and what else `stream` raises before the first event.
@@ -195,7 +194,9 @@ class LLM:
 
     def _with_seed(self, options: Mapping[str, Any]) -> Sampling:
         sampling = self.sampling.updated(options)
-        return sampling if sampling.seed is not None else replace(sampling, seed=secrets.randbelow(MAX_SEED))
+        if sampling.seed is not None:
+            return sampling
+        return replace(sampling, seed=int.from_bytes(os.urandom(8), "big") & MAX_SEED)
 
     def _read(
         self,
@@ -224,5 +225,5 @@ class LLM:
     ) -> Stream:
         tokenizer = self._parts.tokenizer
         prompt = Prompt(token_ids, sampling, tokenizer.end_ids if end_ids is None else end_ids, asked_at)
-        prompt.check_fits(self._parts.engine.info.context_length)
+        prompt.check(self._parts.engine.info)
         return Stream(self._loop.answer(prompt, lambda: Decoder(tokenizer), ticket), ticket)

@@ -10,7 +10,8 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from kaiwa.errors import ContextOverflow
+from kaiwa.engines.engine import EngineInfo
+from kaiwa.errors import ContextOverflow, InvalidMessages
 from kaiwa.events import Event, Finished, FinishReason, PromptProgress, TextDelta, Timings, Usage
 from kaiwa.sampling import Sampling
 from kaiwa.text.decoder import Decoder
@@ -35,10 +36,19 @@ class Prompt:
     end_ids: Collection[int]
     asked_at: float
 
-    def check_fits(self, context_length: int) -> None:
-        """Raises `ContextOverflow` if the context has no place for one token of an answer."""
-        if len(self.token_ids) >= context_length:
-            raise ContextOverflow(len(self.token_ids), context_length)
+    def check(self, info: EngineInfo) -> None:
+        """Whether an engine can answer it.
+
+        Raises `InvalidMessages` if it is empty or has tokens that the model does not know, `ContextOverflow` if the
+        context has no place for one token of an answer.
+        """
+        if not self.token_ids:
+            raise InvalidMessages("the prompt has no tokens", hint="give the model something to go on from")
+        if min(self.token_ids) < 0 or max(self.token_ids) >= info.vocab_size:
+            wrong = next(token_id for token_id in self.token_ids if not 0 <= token_id < info.vocab_size)
+            raise InvalidMessages(f"the prompt has the token {wrong}, and the model knows 0 to {info.vocab_size - 1:,}")
+        if len(self.token_ids) >= info.context_length:
+            raise ContextOverflow(len(self.token_ids), info.context_length)
 
 
 class Request:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
@@ -53,6 +52,8 @@ async def across(make_events: Callable[[], Iterator[Event]], stop: Callable[[], 
     `stop` is called when the reader has left, to end the work. What is not yet read waits in memory: an answer is no
     longer than the context, and a slow reader holds up nobody.
     """
+    import asyncio  # a command that answers one question must not wait for it
+
     loop = asyncio.get_running_loop()
     arrived: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
 

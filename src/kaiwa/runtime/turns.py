@@ -40,16 +40,18 @@ class Turns:
 
     def _apply_changes(self) -> None:
         while self._changes:
-            kind, ticket = self._changes.popleft()
-            if kind == "join":
+            # Taken off last: where an interrupt from the keyboard comes between, the change is made again.
+            kind, ticket = self._changes[0]
+            if kind == "join" and ticket not in self._queue:
                 self._queue.append(ticket)
-            elif ticket in self._queue:
+            elif kind == "leave" and ticket in self._queue:
                 self._queue.remove(ticket)
             self.current = self._queue[0] if self._queue else None
             if self.current is not None:
                 self.current.open()
             if self._is_closed:
                 ticket.open()
+            self._changes.popleft()
 
 
 class Ticket:
