@@ -74,7 +74,7 @@ def test_errors_arrive_before_the_first_event() -> None:
 
 @pytest.mark.parametrize("question", ["short", "x" * 20_000])
 def test_cancelling_the_task_stops_the_engine_within_a_step(question: str) -> None:
-    engine = says("x" * 5000, delay_s=0.02, context_length=30_000)
+    engine = says("x" * 5000, delay_s=0.1, context_length=30_000)
     llm = model(engine)
 
     async def main() -> None:
@@ -86,8 +86,8 @@ def test_cancelling_the_task_stops_the_engine_within_a_step(question: str) -> No
         started = time.perf_counter()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.perf_counter() - started < 0.02, "leaving does not wait for the step"
-        await asyncio.sleep(0.1)
+        assert time.perf_counter() - started < 0.1, "leaving does not wait for the step"
+        await asyncio.sleep(0.3)
         assert len(engine.steps) <= before + 1
         assert (await llm.achat("again", max_new_tokens=2)).text == "xx"
 

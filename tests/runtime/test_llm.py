@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from kaiwa.engines.engine import Slice
 from kaiwa.engines.native import _native
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.errors import ContextOverflow, InvalidMessages, InvalidOption, KaiwaError, TemplateError
-from kaiwa.events import Event, Finished, PromptProgress, TextDelta
+from kaiwa.events import Finished, PromptProgress, TextDelta
 from kaiwa.runtime.llm import LLM
 from kaiwa.sampling import Sampling
 
@@ -39,10 +40,12 @@ def test_the_simplest_loop_is_enough() -> None:
 
 def test_timings_are_of_the_engine_and_not_of_the_reader() -> None:
     llm = model(says("0123456789", delay_s=0.01))
-    *_, last = llm.stream("Go")
+    for last in llm.stream("Go"):
+        time.sleep(0.05)
     assert isinstance(last, Finished)
-    assert 0.01 <= last.timings.first_token_s < 0.2
-    assert 0.1 <= last.timings.decode_s < 0.5
+    assert last.timings.decode_s < 0.05 * 10
+    assert last.timings.first_token_s >= 0.01
+    assert last.timings.decode_s >= 0.1
     assert last.timings.decode_tokens_per_s == pytest.approx(10 / last.timings.decode_s)
     assert last.timings.prompt_tokens_per_s == pytest.approx(last.usage.prompt_tokens / last.timings.prompt_s)
 
@@ -274,10 +277,3 @@ def test_a_closed_model_says_so() -> None:
 def test_impossible_arguments_are_refused_before_anything_is_fetched(arguments: Any, says_what: str) -> None:
     with pytest.raises(InvalidOption, match=says_what):
         kw.LLM("no-such-model", **arguments)
-
-
-def test_events_carry_text() -> None:
-    def texts(events: Sequence[Event]) -> list[str]:
-        return [event.text for event in events]
-
-    assert texts(list(model(says("a")).stream("x" * 600)))[0] == ""

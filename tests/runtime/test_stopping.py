@@ -173,11 +173,11 @@ def test_first_token_time_includes_the_wait() -> None:
     replies = []
     thread = threading.Thread(target=lambda: replies.append(llm.chat("Ho")))
     thread.start()
-    time.sleep(0.1)
+    time.sleep(0.3)
     list(first)
     thread.join(10)
-    assert replies[0].timings.first_token_s > 0.1
-    assert replies[0].timings.prompt_s < 0.1
+    assert replies[0].timings.first_token_s > 0.3
+    assert replies[0].timings.prompt_s < 0.3
 
 
 class Breaking(ScriptedEngine):
