@@ -166,7 +166,11 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "truth in array": (gguf_bytes([("a", u32(ARRAY) + u32(7) + u64(1) + b"\x02")]), "should be true or false"),
     "long text": (gguf_bytes([("a", u32(STRING) + u64(HUGE))]), "ends in the middle of key 'a'"),
     "long array": (gguf_bytes([("a", u32(ARRAY) + u32(U32) + u64(HUGE))]), "items of key 'a'"),
-    "long array of numbers": (gguf_bytes([("a", u32(ARRAY) + u32(10) + u64(9))]), "ends in the middle of key 'a'"),
+    "long array of numbers": (
+        gguf_bytes([("a", u32(ARRAY) + u32(10) + u64(9))]),
+        "promises 9 items of key 'a', and has only",
+    ),
+    "type of items": (gguf_bytes([("a", u32(ARRAY) + u32(13) + u64(0))]), "key 'a' has type 13"),
     "long text in array": (
         gguf_bytes([("a", u32(ARRAY) + u32(STRING) + u64(1) + u64(HUGE))]),
         "ends in the middle of key 'a'",
@@ -195,6 +199,21 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     ),
     "offset beyond": (gguf_bytes({}, [Entry("x", (8,), offset=HUGE)]), "tensor 'x' ends 9,223,372,036,854,775,808"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (u32(STRING) + u64(1 << 28), "its header is longer than 134,217,728 bytes"),
+        (u32(ARRAY) + u32(0) + u64(1 << 23), "key 'a' has 8,388,608 items; at most 4,194,304 make sense"),
+    ],
+)
+def test_a_large_file_cannot_make_a_large_header(tmp_path: Path, value: bytes, expected: str) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf_bytes([("a", value)]))
+    with path.open("r+b") as file:
+        file.truncate(1 << 30)
+    assert expected in str(refusal(path))
 
 
 @pytest.mark.parametrize("name", BROKEN)

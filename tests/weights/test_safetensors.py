@@ -139,6 +139,7 @@ X = safetensors_bytes({"x": entry([2], 0, 8)}, EIGHT)
         ({INDEX: index_of(["x"])}, "its weight_map"),
         ({INDEX: b"[]"}, "its JSON is a list"),
         ({INDEX: index_of({"x": "a.safetensors"})}, "it needs the file a.safetensors, which is missing"),
+        ({INDEX: index_of({"x": "a" * 5000 + ".safetensors"})}, "which is missing"),
         ({INDEX: index_of({"y": "a.safetensors"}), "a.safetensors": X}, "the index promises tensor 'y'"),
         (
             {INDEX: index_of({"x": "b.safetensors", "y": "a.safetensors"}), "a.safetensors": X, "b.safetensors": X},

@@ -6,10 +6,8 @@ a list of tensors, then the tensors' bytes.
 
 from __future__ import annotations
 
-import array
 import itertools
 import re
-import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -21,27 +19,17 @@ from kaiwa.errors import UnsupportedFormat, UnusableFile
 from kaiwa.weights import file_kinds
 from kaiwa.weights.checkpoint import Tensor
 from kaiwa.weights.formats import GGML_FORMATS, check_shape, check_supported
+from kaiwa.weights.gguf_header import KIND, TOO_SHORT, U32, U64, HeaderReader
 from kaiwa.weights.mapped_file import MappedFile
 
-KIND = "GGUF"
 VERSIONS = (2, 3)
 MAX_DIMENSIONS = 4
-MAX_ARRAY_DEPTH = 4
-MAX_ARRAY_ITEMS = 1 << 24
-"""No array may be longer; the longest that real models have (merges of a tokenizer) are under 2**20."""
+PART = re.compile(r"(?P<stem>.*)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})\.gguf")
+"""The name of one part of a split file."""
 
 _DEFAULT_ALIGNMENT = 32
 _MIN_KEY_BYTES = 8 + 1 + 4 + 1
 _MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8
-PART = re.compile(r"(?P<stem>.*)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})\.gguf")
-"""The name of one part of a split file."""
-
-_BOOL, _TEXT, _ARRAY = 7, 8, 9
-# The number types, by what a file calls them, as codes of `struct` and `array`.
-_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 10: "Q", 11: "q", 12: "d"}
-_LAYOUTS = {type: struct.Struct(f"<{code}") for type, code in _NUMBERS.items()}
-_U32, _U64 = _LAYOUTS[4], _LAYOUTS[10]
-_TOO_SHORT = "the file was cut short: download or copy it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +82,14 @@ def read(path: Path) -> GGUFFile:
 
 def _part_paths(path: Path) -> list[Path]:
     match = PART.fullmatch(path.name)
-    if not match or not path.exists():
+    if not match or not file_kinds.exists(path):
         return [path]
     number, count = int(match["number"]), int(match["count"])
     if not 1 <= number <= count:
         raise UnusableFile(path, KIND, f"its name says that it is part {number} of {count}")
     paths = [path.with_name(f"{match['stem']}-{index:05}-of-{count:05}.gguf") for index in range(1, count + 1)]
     for index, other in enumerate(paths, 1):
-        if not other.exists():
+        if not file_kinds.exists(other):
             raise UnusableFile(
                 path,
                 KIND,
@@ -144,7 +132,7 @@ def _join(parts: list[_Part]) -> dict[str, Tensor]:
 
 
 def _read_part(file: MappedFile) -> _Part:
-    reader = _Reader(file)
+    reader = HeaderReader(file)
     _check_magic(file, reader)
     num_tensors = reader.count("tensors", _MIN_TENSOR_BYTES)
     num_keys = reader.count("keys", _MIN_KEY_BYTES)
@@ -153,7 +141,7 @@ def _read_part(file: MappedFile) -> _Part:
         key = reader.text(f"the name of key {index}")
         if key in metadata:
             raise reader.failure(f"key {key!r} is there twice")
-        metadata[key] = reader.value(reader.number(_U32, f"the type of key {key!r}"), f"key {key!r}")
+        metadata[key] = reader.value(reader.number(U32, f"the type of key {key!r}"), f"key {key!r}")
     alignment = _alignment(metadata, reader)
     infos = [_read_info(reader, index) for index in range(num_tensors)]
     start = -(-reader.at // alignment) * alignment
@@ -167,7 +155,7 @@ def _read_part(file: MappedFile) -> _Part:
     return _Part(file, metadata, tensors, ranges)
 
 
-def _check_magic(file: MappedFile, reader: _Reader) -> None:
+def _check_magic(file: MappedFile, reader: HeaderReader) -> None:
     magic = file.data[:4]
     if magic == b"FUGG":
         raise _wrong_byte_order(file)
@@ -178,7 +166,7 @@ def _check_magic(file: MappedFile, reader: _Reader) -> None:
         )
         raise UnusableFile(file.path, KIND, what, hint=hint)
     reader.at = 4
-    version = reader.number(_U32, "the version")
+    version = reader.number(U32, "the version")
     if sys.byteorder == "big" or (version & 0xFFFF == 0 and version != 0):
         raise _wrong_byte_order(file)
     if version not in VERSIONS:
@@ -200,7 +188,7 @@ def _wrong_byte_order(file: MappedFile) -> UnsupportedFormat:
     )
 
 
-def _alignment(metadata: Mapping[str, Any], reader: _Reader) -> int:
+def _alignment(metadata: Mapping[str, Any], reader: HeaderReader) -> int:
     alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
     if not isinstance(alignment, int) or isinstance(alignment, bool) or alignment < 1 or alignment & (alignment - 1):
         raise reader.failure(f"general.alignment is {alignment!r}, which is not a power of two")
@@ -217,26 +205,28 @@ class _TensorInfo:
     offset: int
 
 
-def _read_info(reader: _Reader, index: int) -> _TensorInfo:
+def _read_info(reader: HeaderReader, index: int) -> _TensorInfo:
     name = reader.text(f"the name of tensor {index}")
     what = f"tensor {name!r}"
-    num_dimensions = reader.number(_U32, what)
+    num_dimensions = reader.number(U32, what)
     if not 1 <= num_dimensions <= MAX_DIMENSIONS:
         raise reader.failure(f"{what} has {num_dimensions} dimensions; a tensor has 1 to {MAX_DIMENSIONS}")
     # A file names the shortest stride first: columns, rows, …
-    shape = tuple(reader.number(_U64, what) for _ in range(num_dimensions))[::-1]
+    shape = tuple(reader.number(U64, what) for _ in range(num_dimensions))[::-1]
     if 0 in shape:
         raise reader.failure(f"{what} has the shape {shape}, which holds nothing")
-    type = reader.number(_U32, what)
+    type = reader.number(U32, what)
     if type not in GGML_FORMATS:
         raise UnsupportedFormat(reader.file.path, KIND, f"{what} has number format {type}, which Kaiwa does not know")
     format = GGML_FORMATS[type]
     check_shape(format, shape, tensor=name, path=reader.file.path, kind=KIND)
     check_supported(format, tensor=name, path=reader.file.path, kind=KIND)
-    return _TensorInfo(name, shape, type, reader.number(_U64, what))
+    return _TensorInfo(name, shape, type, reader.number(U64, what))
 
 
-def _ranges(infos: Iterable[_TensorInfo], start: int, alignment: int, reader: _Reader) -> dict[str, tuple[int, int]]:
+def _ranges(
+    infos: Iterable[_TensorInfo], start: int, alignment: int, reader: HeaderReader
+) -> dict[str, tuple[int, int]]:
     """Where each tensor begins and ends in the file, checked against the file and against each other."""
     ranges: dict[str, tuple[int, int]] = {}
     for info in infos:
@@ -250,7 +240,7 @@ def _ranges(infos: Iterable[_TensorInfo], start: int, alignment: int, reader: _R
         end = begin + GGML_FORMATS[info.type].num_bytes(info.shape)
         if end > reader.file.num_bytes:
             past = end - reader.file.num_bytes
-            raise reader.failure(f"tensor {info.name!r} ends {past:,} bytes past the end of the file", hint=_TOO_SHORT)
+            raise reader.failure(f"tensor {info.name!r} ends {past:,} bytes past the end of the file", hint=TOO_SHORT)
         ranges[info.name] = (begin, end)
     in_order = sorted(ranges, key=ranges.__getitem__)
     for before, after in itertools.pairwise(in_order):
@@ -258,104 +248,3 @@ def _ranges(infos: Iterable[_TensorInfo], start: int, alignment: int, reader: _R
         if overlap > 0:
             raise reader.failure(f"tensors {before!r} and {after!r} overlap by {overlap:,} bytes")
     return ranges
-
-
-class _Reader:
-    """A position in a file's header. Every method checks that what it reads is there, and moves on past it."""
-
-    def __init__(self, file: MappedFile) -> None:
-        self.file = file
-        self.at = 0
-        self._data = file.data
-        self._end = file.num_bytes
-
-    def failure(self, reason: str, *, hint: str = "") -> UnusableFile:
-        """The error to raise."""
-        return UnusableFile(self.file.path, KIND, reason, hint=hint)
-
-    def number(self, layout: struct.Struct, what: str) -> Any:
-        """One number of this layout."""
-        return layout.unpack(self._take(layout.size, what))[0]
-
-    def count(self, what: str, min_bytes: int) -> int:
-        """How many things follow, each of which takes at least `min_bytes`."""
-        count: int = self.number(_U64, f"the number of {what}")
-        if count * min_bytes > self._end - self.at:
-            raise self.failure(
-                f"it promises {count:,} {what}, and has only {self._end - self.at:,} bytes left for them",
-                hint=_TOO_SHORT,
-            )
-        return count
-
-    def text(self, what: str) -> str:
-        """One text, in UTF-8."""
-        length = self.number(_U64, what)
-        return _decode(self._take(length, what), what, self)
-
-    def value(self, type: int, what: str, depth: int = 0) -> Any:
-        """One value of a key, of this type of the format."""
-        if type in _LAYOUTS:
-            return self.number(_LAYOUTS[type], what)
-        if type == _TEXT:
-            return self.text(what)
-        if type == _BOOL:
-            return _truth(self._take(1, what)[0], what, self)
-        if type == _ARRAY:
-            return self._array(what, depth + 1)
-        raise self.failure(f"{what} has type {type}; the types of the format are 0 to 12")
-
-    def _array(self, what: str, depth: int) -> Any:
-        if depth > MAX_ARRAY_DEPTH:
-            raise self.failure(f"{what} nests arrays more than {MAX_ARRAY_DEPTH} deep")
-        type = self.number(_U32, what)
-        count = self.count(f"items of {what}", {_TEXT: 8, _ARRAY: 12}.get(type, 1))
-        if count > MAX_ARRAY_ITEMS:
-            raise self.failure(f"{what} has {count:,} items; at most {MAX_ARRAY_ITEMS:,} make sense")
-        if type in _NUMBERS:
-            numbers = array.array(_NUMBERS[type])
-            numbers.frombytes(self._take(count * numbers.itemsize, what))
-            return numbers
-        if type == _TEXT:
-            return self._texts(count, what)
-        if type == _BOOL:
-            return [_truth(byte, what, self) for byte in self._take(count, what)]
-        return [self.value(type, what, depth) for _ in range(count)]
-
-    def _texts(self, count: int, what: str) -> list[str]:
-        # A vocabulary has 100,000 of them: the one place where reading must be quick.
-        data, end, at = self._data, self._end, self.at
-        length_of = int.from_bytes
-        texts: list[str] = []
-        for _ in range(count):
-            begin = at + 8
-            at = begin + length_of(data[at:begin], "little")
-            if at > end:
-                raise self._cut_short(what)
-            try:
-                texts.append(data[begin:at].decode())
-            except UnicodeDecodeError:
-                _decode(data[begin:at], f"item {len(texts)} of {what}", self)
-        self.at = at
-        return texts
-
-    def _take(self, num_bytes: int, what: str) -> bytes:
-        begin, self.at = self.at, self.at + num_bytes
-        if self.at > self._end:
-            raise self._cut_short(what)
-        return self._data[begin : self.at]
-
-    def _cut_short(self, what: str) -> UnusableFile:
-        return self.failure(f"the file ends in the middle of {what}", hint=_TOO_SHORT)
-
-
-def _decode(text: bytes, what: str, reader: _Reader) -> str:
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        raise reader.failure(f"{what} holds text that is not UTF-8: {text[error.start : error.start + 4]!r}") from error
-
-
-def _truth(byte: int, what: str, reader: _Reader) -> bool:
-    if byte > 1:
-        raise reader.failure(f"{what} should be true or false (1 or 0), and is {byte}")
-    return byte == 1

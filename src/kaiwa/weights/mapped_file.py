@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from kaiwa.errors import ModelNotFound, UnusableFile
+from kaiwa.weights import file_kinds
 
 
 class MappedFile:
     """The bytes of a file, without a copy. `kind` is what errors call it ("GGUF")."""
 
     def __init__(self, path: Path, kind: str) -> None:
-        if path.exists() and not path.is_file():
+        if file_kinds.exists(path) and not path.is_file():
             raise UnusableFile(path, kind, "it is not a file")
         try:
             with path.open("rb") as file:

@@ -15,7 +15,7 @@ from typing import Any
 from kaiwa.errors import UnsupportedModel, UnusableFile
 from kaiwa.weights.checkpoint import Tensor
 from kaiwa.weights.config import normalize_config
-from kaiwa.weights.gguf import KIND
+from kaiwa.weights.gguf_header import KIND
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _shards(folder: Path) -> dict[Path, set[str] | None]:
         assert names is not None
         names.add(name)
     for path in shards:
-        if not path.exists():
+        if not file_kinds.exists(path):
             raise UnusableFile(
                 index,
                 "safetensors index",
