@@ -40,8 +40,11 @@ def test_the_simplest_loop_is_enough() -> None:
 
 def test_timings_are_of_the_engine_and_not_of_the_reader() -> None:
     llm = model(says("0123456789", delay_s=0.01))
-    for last in llm.stream("Go"):
+    events = []
+    for event in llm.stream("Go"):
+        events.append(event)
         time.sleep(0.05)
+    last = events[-1]
     assert isinstance(last, Finished)
     assert last.timings.decode_s < 0.05 * 10
     assert last.timings.first_token_s >= 0.01
