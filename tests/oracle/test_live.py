@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
+from transformers.utils import logging
 
 from distributions import kl_divergence, log_softmax
 from driving import continue_greedily, loaded, start
@@ -22,6 +23,7 @@ NEAR_TIE = 0.03
 """How far below the best logit a greedy choice may lie when keys and values are rounded to float16."""
 
 pytestmark = pytest.mark.oracle
+logging.disable_progress_bar()  # a bar leaves a thread behind
 
 
 @pytest.mark.parametrize("name", TINY_MODELS)

@@ -138,7 +138,7 @@ class Float16Cache(DynamicCache):
 def logits_of(model: PreTrainedModel, token_ids: np.ndarray, *, cache: DynamicCache | None = None) -> np.ndarray:
     """Logits after every token: float32, shape (tokens, vocab_size)."""
     with torch.no_grad():
-        output = model(torch.tensor(token_ids[None].astype(np.int64)), past_key_values=cache)
+        output = model(torch.tensor(token_ids[None].astype(np.int64)), cache=cache)
     return output.logits[0].float().numpy()
 
 
