@@ -24,7 +24,7 @@ def test_all_examples_run_one_after_the_other(model_path: Path, tmp_path: Path) 
     script = tmp_path / "readme.py"
     script.write_text("\n".join(code_blocks(README, "python")), encoding="utf-8")
     outcome = subprocess.run(
-        [sys.executable, "-W", "error", script], capture_output=True, text=True, cwd=tmp_path, timeout=240, check=False
+        [sys.executable, "-W", "error", script], capture_output=True, text=True, timeout=240, check=False
     )
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stderr == ""
