@@ -108,7 +108,7 @@ def test_draws_follow_the_exact_distribution(options: dict[str, Any]) -> None:
     st.lists(st.integers(-6, 6), min_size=1, max_size=40),
     st.sampled_from([0.3, 1.0, 2.5]),
     st.integers(0, 45),
-    st.sampled_from([0.2, 0.55, 0.9, 1.0]),
+    st.sampled_from([0.23, 0.57, 0.91, 1.0]),  # no share of equal tokens: rounding decides on a border
     st.sampled_from([0.0, 0.03, 0.5]),
     st.integers(0, 2**63 - 1),
 )
