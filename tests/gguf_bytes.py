@@ -39,6 +39,8 @@ def typed(value: Any) -> bytes:
         return u32(STRING) + text(value)
     if isinstance(value, list) and isinstance(value[0], str):
         return u32(ARRAY) + u32(STRING) + u64(len(value)) + b"".join(map(text, value))
+    if isinstance(value[0], bool):
+        return u32(ARRAY) + u32(7) + u64(len(value)) + bytes(value)
     return u32(ARRAY) + u32(5) + u64(len(value)) + struct.pack(f"<{len(value)}i", *value)
 
 

@@ -11,11 +11,12 @@ import random
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import gguf as reference
 import pytest
 
-from gguf_bytes import Entry, gguf_bytes, write_llama
+from gguf_bytes import LLAMA, Entry, gguf_bytes, write_llama
 from kaiwa.errors import KaiwaError
 from kaiwa.weights.open import open_checkpoint
 from safetensors_folder import CONFIG, entry, index_of, safetensors_bytes, write_folder
@@ -67,6 +68,41 @@ def damage(content: bytes, chance: random.Random) -> bytes:
             case 7 if chance.random() < 0.3:
                 del result[at:]
     return bytes(result)
+
+
+ODD_VALUES = [
+    None,
+    True,
+    0,
+    -1,
+    0.5,
+    1e300,
+    "",
+    "x",
+    [],
+    [0],
+    ["x"],
+    [True, False],
+    {},
+    {"x": 0},
+    [[]],
+    2**31,
+    2**64,
+    10**30,
+]
+
+
+def swap(value: Any, chance: random.Random) -> Any:
+    """`value` as before, but for one place in it, which has something else, or is gone."""
+    if not isinstance(value, dict | list) or not value or chance.random() < 0.1:
+        return chance.choice(ODD_VALUES)
+    result = dict(value) if isinstance(value, dict) else dict(enumerate(value))
+    place = chance.choice(list(result))
+    if chance.random() < 0.1:
+        del result[place]
+    else:
+        result[place] = swap(result[place], chance)
+    return result if isinstance(value, dict) else list(result.values())
 
 
 def check(path: Path) -> bool:
@@ -145,6 +181,26 @@ HEADER = {
 }
 
 
+@pytest.mark.parametrize("key", LLAMA)
+def test_keys_of_the_wrong_type(tmp_path: Path, key: str) -> None:
+    values = [value for value in ODD_VALUES if can_be_in_gguf(value)]
+    for value in values:
+        check(write_llama(tmp_path / "model.gguf", {key: value}))
+
+
+def can_be_in_gguf(value: object) -> bool:
+    return value is None or not (value in (-1, [], [[]], 2**64, 10**30, 1e300) or isinstance(value, dict))
+
+
+@pytest.mark.parametrize("first_seed", range(0, 500, CHUNK))
+def test_safetensors_headers_with_something_swapped(tmp_path: Path, first_seed: int) -> None:
+    folder = write_folder(tmp_path, {})
+    for seed in range(first_seed, first_seed + CHUNK):
+        header = swap(HEADER, random.Random(seed))
+        (folder / "model.safetensors").write_bytes(safetensors_bytes(header, bytes(208)))
+        check(folder)
+
+
 @pytest.mark.parametrize("first_seed", range(0, 1000, CHUNK))
 def test_damaged_safetensors_files(tmp_path: Path, first_seed: int) -> None:
     whole = safetensors_bytes(HEADER, bytes(208))
@@ -168,4 +224,7 @@ def test_damaged_json_beside_the_weights(tmp_path: Path, name: str) -> None:
     assert check(folder)
     for seed in range(2 * CHUNK):
         (folder / name).write_bytes(damage(whole, random.Random(seed)))
+        check(folder)
+    for seed in range(4 * CHUNK):
+        (folder / name).write_text(json.dumps(swap(json.loads(whole), random.Random(seed))))
         check(folder)

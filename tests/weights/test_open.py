@@ -134,6 +134,12 @@ def test_broken_json(tmp_path: Path, name: str, content: bytes) -> None:
     assert str(error_of(tmp_path)).startswith(f"{tmp_path / name} is not a usable {name} file: ")
 
 
+@pytest.mark.parametrize("value", ["x", -1, True, [2, "x"], [[2]], 0.5])
+def test_an_end_that_is_no_token(tmp_path: Path, value: object) -> None:
+    write_folder(tmp_path, {"model.safetensors": ONE_TENSOR}, {**CONFIG, "eos_token_id": value})
+    assert f"eos_token_id is {value!r}; it must be a token's number" in str(error_of(tmp_path))
+
+
 def test_a_missing_size_names_its_key(tmp_path: Path) -> None:
     config = {key: value for key, value in CONFIG.items() if key != "hidden_size"}
     write_folder(tmp_path, {"model.safetensors": ONE_TENSOR}, config)

@@ -62,6 +62,16 @@ def normalize_config(
     return result
 
 
+def check_token_ids(config: Mapping[str, Any], *, path: object, kind: str) -> None:
+    """Raise `UnusableFile` unless `bos_token_id` and `eos_token_id` are null, an id, or a list of ids."""
+    check = _Check(config, path, kind, str)
+    for key in ("bos_token_id", "eos_token_id"):
+        value = config.get(key)
+        ids = value if isinstance(value, list) else [value]
+        if value is not None and not all(type(id) is int and 0 <= id <= _MAX_SIZE for id in ids):
+            check.fail(key, value, "a token's number, or a list of them")
+
+
 @dataclass(frozen=True, slots=True)
 class _Check:
     """Checks of single keys; each raises `UnusableFile` that names the key as the file calls it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from kaiwa.errors import ModelNotFound, UnusableFile
 from kaiwa.weights import file_kinds, gguf, names, safetensors
 from kaiwa.weights.checkpoint import Checkpoint
-from kaiwa.weights.config import normalize_config
+from kaiwa.weights.config import check_token_ids, normalize_config
 
 _CONFIG = "config.json"
 _GENERATION_CONFIG = "generation_config.json"
@@ -111,6 +111,7 @@ def _open_safetensors(folder: Path) -> Checkpoint:
     generation_config = {key: config[key] for key in _TOKEN_IDS if key in config}
     if generation.exists():
         generation_config |= safetensors.read_json(generation, _GENERATION_CONFIG)
+    check_token_ids(generation_config, path=folder, kind="model")
     files = safetensors.read(folder)
     return Checkpoint(
         path=folder,
