@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kaiwa.errors import UnsupportedFormat, UnusableFile
+from kaiwa.errors import KaiwaError, UnsupportedFormat, UnusableFile
 from kaiwa.text.special_tokens import SpecialToken, SpecialTokens, end_ids
 from kaiwa.text.tokenizer import Tokenizer
 from kaiwa.text.vocabulary import LibraryVocabulary
 
 if TYPE_CHECKING:
     import tokenizers
+
+_HINT = "download the checkpoint again"
 
 SEALED = "\ufdd0"
 """Begins the pieces that ordinary text must not become, in vocabularies whose pieces cannot be left out."""
@@ -26,7 +28,15 @@ def load(folder: Path, generation_end_ids: Iterable[int]) -> Tokenizer:
         raise UnsupportedFormat(
             folder, "checkpoint", "it has no tokenizer.json", hint="save it with transformers' fast tokenizer first"
         )
-    description = _read_json(path)
+    try:
+        return _assemble(folder, _read_json(path), generation_end_ids)
+    except KaiwaError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # what a file with other types in it leads to
+        raise UnusableFile(path, "tokenizer", f"it is not made as expected ({error!r})", hint=_HINT) from error
+
+
+def _assemble(folder: Path, description: dict[str, Any], generation_end_ids: Iterable[int]) -> Tokenizer:
     config = {**_read_json(folder / "special_tokens_map.json"), **_read_json(folder / "tokenizer_config.json")}
     added = [token for token in description.get("added_tokens") or [] if token.get("content")]
     special = SpecialTokens(
@@ -40,7 +50,7 @@ def load(folder: Path, generation_end_ids: Iterable[int]) -> Tokenizer:
         for token in added
         if not token["content"].isspace()
     )
-    vocabulary = _vocabulary(path, description, added)
+    vocabulary = _vocabulary(folder / "tokenizer.json", description, added)
     bos_id, eos_id = (special.get(_token_text(config.get(name))) for name in ("bos_token", "eos_token"))
     return Tokenizer(
         vocabulary,
@@ -64,7 +74,7 @@ def _vocabulary(path: Path, description: dict[str, Any], added: list[dict[str, A
     try:
         tokenizer = LibraryTokenizer.from_str(json.dumps(stripped))
     except Exception as error:  # the library raises bare exceptions
-        raise UnusableFile(path, "tokenizer", str(error), hint="download it again") from error
+        raise UnusableFile(path, "tokenizer", str(error), hint=_HINT) from error
     return LibraryVocabulary(
         tokenizer,
         size=1 + max([*tokenizer.get_vocab(with_added_tokens=False).values(), *(token["id"] for token in added)]),
@@ -145,7 +155,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UnusableFile(path, "JSON", str(error), hint="download it again") from None
+        raise UnusableFile(path, "JSON", str(error), hint=_HINT) from None
     if not isinstance(content, dict):
         raise UnusableFile(path, "JSON", f"it holds a {type(content).__name__} where an object is expected")
     return content

@@ -126,7 +126,7 @@ def _merging(source: _Source, **options: Any) -> Any:
     from tokenizers import models
 
     lines = source.get("merges")
-    if not isinstance(lines, Sequence) or not lines:
+    if not isinstance(lines, Sequence) or not lines or not all(isinstance(line, str) for line in lines):
         raise source.broken("it has no tokenizer.ggml.merges")
     inner = (Kind.NORMAL, Kind.USER_DEFINED, Kind.BYTE)
     pieces = {
@@ -209,6 +209,10 @@ def _read(metadata: Mapping[str, Any], path: object) -> _Source:
     kinds = source.get("token_type", [Kind.NORMAL] * len(pieces))
     scores = source.get("scores", ())
     for name, values in (("token_type", kinds), ("scores", scores)):
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            raise source.broken(f"tokenizer.ggml.{name} is {values!r}, not one value for each token")
         if len(values) != len(pieces) and (len(values) or name != "scores"):
             raise source.broken(f"it has {len(pieces):,} tokens but {len(values):,} values in tokenizer.ggml.{name}")
+        if not all(isinstance(value, (int, float)) for value in values):
+            raise source.broken(f"tokenizer.ggml.{name} has values that are no numbers")
     return _Source(metadata, path, pieces, kinds, scores)

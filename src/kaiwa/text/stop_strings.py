@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 
 class StopStrings:
-    """Watches one answer for the first of `stops`. Only what could begin one is held back."""
+    """Watches one answer for `stops`. Only what could begin one is held back.
+
+    The one that is complete first counts, and of several complete at once the longest: so the pieces do not matter.
+    """
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(filter(None, stops))
@@ -18,10 +21,11 @@ class StopStrings:
         if self._is_met:
             return "", True
         self._held += text
-        found = [position for stop in self._stops if (position := self._held.find(stop)) >= 0]
+        found = [(start + len(stop), start) for stop in self._stops if (start := self._held.find(stop)) >= 0]
         if found:
             self._is_met = True
-            shown, self._held = self._held[: min(found)], ""
+            _, start = min(found)
+            shown, self._held = self._held[:start], ""
             return shown, True
         keep = max((_overlap(self._held, stop) for stop in self._stops), default=0)
         shown, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]

@@ -60,7 +60,10 @@ class Tokenizer:
     def from_folder(cls, path: Path, *, end_ids: Iterable[int] = ()) -> Tokenizer:
         """The tokenizer of a Hugging Face checkpoint: its folder has a `tokenizer.json`.
 
-        `end_ids` are the ids that its generation config names as ends. Raises `UnusableFile` or `UnsupportedFormat`.
+        `end_ids` are the ids that its generation config names as ends. What `tokenizer.json` itself makes alike
+        (composed and decomposed letters, `▁` and a space) is alike here too.
+
+        Raises `UnusableFile` or `UnsupportedFormat`.
         """
         from kaiwa.text.folder_tokenizer import load
 
