@@ -33,16 +33,23 @@ _CONTROL = (Kind.CONTROL, Kind.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The metadata, checked. `pieces` and `kinds` are by id, and so are `scores`, where there are any."""
+    """The metadata, checked. `pieces` are by id, and so are `scores`, where there are any.
+
+    `unusual` has the kind of every id that is not normal: a few of many, so that no pass goes over all of them twice.
+    """
 
     metadata: Mapping[str, Any]
     path: object
     pieces: Sequence[str]
-    kinds: Sequence[int]
+    unusual: Mapping[int, int]
     scores: Sequence[float]
 
     def get(self, key: str, default: Any = None) -> Any:
         return self.metadata.get(PREFIX + key, default)
+
+    def ids_of(self, *kinds: Kind) -> list[int]:
+        """The ids of some of the unusual kinds."""
+        return [token_id for token_id, kind in self.unusual.items() if kind in kinds]
 
     def token_id(self, key: str, default: int | None = None) -> int | None:
         """The id under `key`, or None where the file has none that it could be."""
@@ -104,16 +111,11 @@ def _scored(source: _Source) -> Tokenizer:
     if not source.scores:
         raise source.broken("it has no tokenizer.ggml.scores")
     adds_space = bool(source.get("add_space_prefix", True))
-    typed = list(zip(source.pieces, source.kinds, strict=True))
     vocabulary = ScoredPieces(
         source.pieces,
         source.scores,
-        mergeable={
-            piece: token_id
-            for token_id, (piece, kind) in enumerate(typed)
-            if kind not in _CONTROL and kind != Kind.BYTE
-        },
-        byte_ids={int(piece[3:5], 16): token_id for token_id, (piece, kind) in enumerate(typed) if kind == Kind.BYTE},
+        mergeable=_mergeable(source, leave_out=(*_CONTROL, Kind.BYTE)),
+        byte_ids={int(source.pieces[token_id][3:5], 16): token_id for token_id in source.ids_of(Kind.BYTE)},
         unknown_id=source.token_id("unknown_token_id", 0),
         adds_space=adds_space,
     )
@@ -126,28 +128,30 @@ def _merging(source: _Source, **options: Any) -> Any:
     from tokenizers import models
 
     lines = source.get("merges")
-    if not isinstance(lines, Sequence) or not lines or not all(isinstance(line, str) for line in lines):
+    if not isinstance(lines, Sequence) or not lines or set(map(type, lines)) != {str}:
         raise source.broken("it has no tokenizer.ggml.merges")
-    inner = (Kind.NORMAL, Kind.USER_DEFINED, Kind.BYTE)
-    pieces = {
-        piece: token_id
-        for token_id, (piece, kind) in enumerate(zip(source.pieces, source.kinds, strict=True))
-        if kind == Kind.NORMAL or (kind in inner and options.get("byte_fallback"))
-    }
-    # The second part may not be empty, the first may begin with a space: the cut is the first one after that.
-    merges = [(line[: (cut := line.find(" ", 1))], line[cut + 1 :]) for line in lines]
+    markup = () if options.get("byte_fallback") else (Kind.USER_DEFINED, Kind.BYTE)
+    pieces = _mergeable(source, leave_out=(*_CONTROL, Kind.UNUSED, *markup))
     try:
-        return LibraryTokenizer(models.BPE(pieces, merges, **options))
+        return LibraryTokenizer(models.BPE(pieces, [tuple(line.split(" ", 1)) for line in lines], **options))
     except Exception as error:  # the library raises bare exceptions
         raise source.broken(f"its merges do not fit its tokens: {error}") from error
 
 
+def _mergeable(source: _Source, *, leave_out: tuple[Kind, ...]) -> dict[str, int]:
+    """The pieces that ordinary text may become, with their ids."""
+    pieces = dict(zip(source.pieces, range(len(source.pieces)), strict=True))
+    for token_id in source.ids_of(*leave_out):
+        pieces.pop(source.pieces[token_id], None)
+    return pieces
+
+
 def _unmergeable(source: _Source) -> dict[int, str]:
     """Pieces that only decoding may meet: unused ids, and doubles of which text becomes the last."""
-    unused = {token_id: piece for token_id, piece in enumerate(source.pieces) if source.kinds[token_id] == Kind.UNUSED}
-    if len(set(source.pieces)) == len(source.pieces):
+    unused = {token_id: source.pieces[token_id] for token_id in source.ids_of(Kind.UNUSED)}
+    last = dict(zip(source.pieces, range(len(source.pieces)), strict=True))
+    if len(last) == len(source.pieces):
         return unused
-    last = {piece: token_id for token_id, piece in enumerate(source.pieces)}
     return unused | {token_id: piece for token_id, piece in enumerate(source.pieces) if last[piece] != token_id}
 
 
@@ -173,8 +177,8 @@ def _assemble(
         drops_space=drops_space,
         spaces={
             source.pieces[token_id]: token_id
-            for token_id, kind in enumerate(source.kinds)
-            if kind == Kind.USER_DEFINED and _is_space(source.pieces[token_id])
+            for token_id in source.ids_of(Kind.USER_DEFINED)
+            if source.pieces[token_id].isspace()
         },
         chat_template=template if isinstance(template, str) and template else None,
     )
@@ -189,22 +193,18 @@ def _special_tokens(source: _Source) -> list[SpecialToken]:
         SpecialToken(
             token_id,
             piece,
-            is_control=kind in _CONTROL,
+            is_control=source.unusual[token_id] in _CONTROL,
             eats_right=eats_right and piece not in ("<unk>", "<s>", "<|endoftext|>"),
         )
-        for token_id, (piece, kind) in enumerate(zip(source.pieces, source.kinds, strict=True))
-        if kind in _CONTROL or (kind == Kind.USER_DEFINED and not _is_space(piece))
+        for token_id in source.ids_of(*_CONTROL, Kind.USER_DEFINED)
+        if not (piece := source.pieces[token_id]).isspace()
     ]
 
 
-def _is_space(piece: str) -> bool:
-    return piece.isspace()
-
-
 def _read(metadata: Mapping[str, Any], path: object) -> _Source:
-    source = _Source(metadata, path, (), (), ())
+    source = _Source(metadata, path, (), {}, ())
     pieces = source.get("tokens")
-    if not isinstance(pieces, Sequence) or not pieces or not all(isinstance(piece, str) for piece in pieces):
+    if not isinstance(pieces, Sequence) or not pieces or set(map(type, pieces)) != {str}:
         raise source.broken("it has no tokenizer (tokenizer.ggml.tokens)")
     kinds = source.get("token_type", [Kind.NORMAL] * len(pieces))
     scores = source.get("scores", ())
@@ -213,6 +213,8 @@ def _read(metadata: Mapping[str, Any], path: object) -> _Source:
             raise source.broken(f"tokenizer.ggml.{name} is {values!r}, not one value for each token")
         if len(values) != len(pieces) and (len(values) or name != "scores"):
             raise source.broken(f"it has {len(pieces):,} tokens but {len(values):,} values in tokenizer.ggml.{name}")
-        if not all(isinstance(value, (int, float)) for value in values):
+        if not set(map(type, values)) <= {int, float, Kind}:
             raise source.broken(f"tokenizer.ggml.{name} has values that are no numbers")
-    return _Source(metadata, path, pieces, kinds, scores)
+    normal = int(Kind.NORMAL)
+    unusual = {token_id: kind for token_id, kind in enumerate(kinds) if kind != normal}
+    return _Source(metadata, path, pieces, unusual, scores)

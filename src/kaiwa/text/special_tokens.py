@@ -13,6 +13,7 @@ END_OF_TURN = frozenset(
     {
         *("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|endoftext|>"),
         *("<|end_of_text|>", "<|end_of_turn|>", "<end_of_turn>", "<end_of_utterance>", "<turn|>", "</s>", "<eos>"),
+        "<|tool_response>",
         *("<EOT>", "[EOT]", "[EOS]", "<\uff5cend\u2581of\u2581sentence\uff5c>"),
         *("<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"),
     }
