@@ -1,18 +1,18 @@
 """Every error that Kaiwa raises on purpose.
 
-    KaiwaError                    what happened; .hint says what to do about it
-    ├── InvalidOption             a sampling or engine option is unknown, or its value impossible
-    ├── InvalidMessages           a conversation has a shape that no chat model accepts
-    ├── ModelNotFound             a name or path leads to no model
-    ├── DownloadFailed            a model could not be fetched, or its checksum is wrong
-    ├── UnusableFile              a model file is broken, cut short or of another kind
-    │   └── UnsupportedFormat     the file is whole, but Kaiwa cannot read what it holds
-    ├── UnsupportedModel          no engine here runs this model family or configuration
-    ├── TemplateError             a chat template cannot be read, or refuses the conversation
-    ├── ContextOverflow           the prompt does not fit the context; .prompt_tokens, .context_length
-    ├── OutOfMemory               the model would not fit in memory; says how much it needs
-    ├── MissingExtra              an optional package is not installed; says the command
-    └── Cancelled                 the work was stopped on request
+KaiwaError                    what happened; .hint says what to do about it
+├── InvalidOption             a sampling or engine option is unknown, or its value impossible
+├── InvalidMessages           a conversation has a shape that no chat model accepts
+├── ModelNotFound             a name or path leads to no model
+├── DownloadFailed            a model could not be fetched, or its checksum is wrong
+├── UnusableFile              a model file is broken, cut short or of another kind
+│   └── UnsupportedFormat     the file is whole, but Kaiwa cannot read what it holds
+├── UnsupportedModel          no engine here runs this model family or configuration
+├── TemplateError             a chat template cannot be read, or refuses the conversation
+├── ContextOverflow           the prompt does not fit the context; .prompt_tokens, .context_length
+├── OutOfMemory               the model would not fit in memory; says how much it needs
+├── MissingExtra              an optional package is not installed; says the command
+└── Cancelled                 the work was stopped on request
 """
 
 from __future__ import annotations

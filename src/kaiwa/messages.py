@@ -54,9 +54,7 @@ def _normalize_one(index: int, message: object) -> Message:
     if isinstance(message, Message):
         return message
     if not isinstance(message, Mapping):
-        raise InvalidMessages(
-            f"message {index} is a {type(message).__name__}, not a dictionary with role and content"
-        )
+        raise InvalidMessages(f"message {index} is a {type(message).__name__}, not a dictionary with role and content")
     role = message.get("role")
     if role not in ROLES:
         raise InvalidMessages(
