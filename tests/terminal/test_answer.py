@@ -93,6 +93,13 @@ def test_code_is_in_colour_and_can_be_copied() -> None:
     assert "\x1b[94mdef\x1b[0m" in screen.file.getvalue()
 
 
+def test_long_lines_of_code_break_at_the_edge_only() -> None:
+    line = "x = " + " + ".join(f"name_{number}" for number in range(12))
+    rows = picture(["```python\n", line, "\n```"])
+    assert len(rows[1:-1]) == -(-len(line) // WIDTH)
+    assert "".join(rows[1:-1]).replace(" ", "") == line.replace(" ", "")
+
+
 def test_an_unknown_language_is_plain_text() -> None:
     assert picture(["```klingon\nnuqneH\n```"])[1] == "nuqneH"
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from pseudo_terminal import PseudoTerminal, terminal
 from scripted_chat import CODE
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kaiwa.cli.main import positive
 from kaiwa.errors import InvalidOption
 from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
 
@@ -47,13 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
     parser.add_argument("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
     parser.epilog = _options_help()
-
-
-def positive(text: str) -> int:
-    """A whole number above 0, for argparse."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
 
 
 def _options_help() -> str:

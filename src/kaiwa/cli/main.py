@@ -80,6 +80,13 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
+def positive(text: str) -> int:
+    """A whole number above 0, for argparse."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
 def print_error(error: KaiwaError) -> None:
     """What happened and what to do about it, on standard error."""
     print(f"error: {error}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
@@ -99,9 +99,11 @@ class BlockRows:
 
     def _code_rows(self, block: Block) -> list[str]:
         line = _highlighted([*self._context(block), block.text], block.language)
-        line.no_wrap = False
-        line.overflow = "fold"
-        return render_rows(self._console, line)
+        line.expand_tabs(4)
+        segments = list(line.render(self._console))
+        width = self._console.width
+        cuts = range(width, Segment.get_line_length(segments) + width, width)
+        return _painted(self._console, Segment.divide(segments, cuts)) or [""]
 
     def _context(self, block: Block) -> list[str]:
         """The lines above that decide the colours of this one: those since a definition began at the left edge."""
@@ -128,9 +130,11 @@ def _without_outer_gaps(rows: list[str]) -> list[str]:
 
 def render_rows(console: Console, renderable: RenderableType) -> list[str]:
     """What a renderable looks like, a string for each row of the screen, without spaces at the end."""
-    segments: list[Segment] = []
-    for row in console.render_lines(renderable, pad=False):
-        segments += [*_trimmed(row), Segment.line()]
+    return _painted(console, console.render_lines(renderable, pad=False))
+
+
+def _painted(console: Console, rows: Iterable[list[Segment]]) -> list[str]:
+    segments = [segment for row in rows for segment in (*_trimmed(row), Segment.line())]
     with console.capture() as captured:
         console.print(Segments(segments[:-1]), end="")
     return captured.get().split("\n")

@@ -58,7 +58,8 @@ class PseudoTerminal:
     def say(self, line: str) -> None:
         """Type a line and press Enter."""
         self._child.send(line)
-        self.wait_until(lambda: line[-10:] in self.everything, repr(line))
+        typed = "".join(line.split())[-10:]
+        self.wait_until(lambda: typed in "".join(self.everything.split()), repr(line))
         self._child.send("\r")
 
     def wait_until(self, is_there: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> None:

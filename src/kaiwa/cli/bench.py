@@ -1,0 +1,94 @@
+"""`kaiwa bench`: how fast a model is on this machine, as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from kaiwa.cli.main import positive
+
+if TYPE_CHECKING:
+    from kaiwa.runtime.bench import Measured, Report
+
+SUMMARY = "Measure a model's speed and memory here."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    from kaiwa.runtime.bench import PEERS
+    from kaiwa.runtime.loading import DEFAULT_MODEL
+
+    parser.add_argument(
+        "model", nargs="?", default=DEFAULT_MODEL, metavar="MODEL", help=f"a name or path (default: {DEFAULT_MODEL})"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, with all that was measured")
+    parser.add_argument("--against", metavar="PEER", help=f"measure another runtime beside it: {', '.join(PEERS)}")
+    parser.add_argument("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
+    parser.add_argument("--runs", metavar="N", type=positive, default=5, help="take medians of N runs (default: 5)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and print."""
+    from kaiwa.runtime.bench import measure
+
+    report = measure(
+        arguments.model,
+        threads=arguments.threads,
+        against=arguments.against,
+        runs=arguments.runs,
+        on_run=_say_progress,
+    )
+    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if arguments.json else table(report))
+    return 0
+
+
+def _say_progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        ending = "\r\x1b[K" if done == total else ""
+        print(f"\rrun {done} of {total}{ending}", end="", file=sys.stderr, flush=True)
+
+
+def table(report: Report) -> str:
+    """What was measured, for people: a column for each runtime, and how they compare."""
+    from kaiwa.terminal import words
+
+    def column(measured: Measured) -> list[str]:
+        return [
+            measured.name,
+            f"{measured.load_s:.2f} s",
+            f"{measured.prompt_tokens_per_s:,.0f} tokens/s",
+            f"{measured.decode_tokens_per_s:,.0f} tokens/s",
+            words.in_bytes(measured.peak_bytes),
+        ]
+
+    names = ["", "load", f"prompt, {report.prompt_tokens} tokens", f"answer, {report.new_tokens} tokens", "peak memory"]
+    columns = [names, column(report.kaiwa)]
+    if report.peer:
+        columns += [column(report.peer), ["", "", f"{report.prompt_ratio:.2f} x", f"{report.decode_ratio:.2f} x", ""]]
+    bandwidth = f"{words.in_bytes(round(report.bandwidth_bytes_per_s))}/s"
+    return "\n".join(
+        [
+            f"{report.card.name} ({words.kind(report.card)}), {report.card.engine}, median of {report.runs} runs",
+            "",
+            *_aligned(columns),
+            "",
+            f"The first token came {report.first_token_s:.2f} s after a question of ten tokens.",
+            f"Memory reads {bandwidth}, which allows {report.decode_limit_tokens_per_s:,.0f} tokens/s: "
+            f"the answer reaches {100 * report.limit_share:.0f} % of that.",
+        ]
+    )
+
+
+def _aligned(columns: list[list[str]]) -> list[str]:
+    """Rows of text: the first column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in columns]
+    rows = zip(*columns, strict=True)
+    return [
+        "  ".join(
+            cell.rjust(width) if index else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,138 @@
+"""`kaiwa chat` with the real model: in a pipe and in a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kaiwa.cli.chat import Request, parse
+from pseudo_terminal import terminal
+
+KAIWA = [sys.executable, "-m", "kaiwa.cli.main"]
+GREEDY = ("do_sample=False", "max_new_tokens=16")
+
+
+def piped(model: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What `kaiwa chat` says to a text on standard input."""
+    return subprocess.run(
+        [*KAIWA, "chat", str(model), *arguments], input=text, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_words_are_a_model_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse([]) == Request(None, {})
+    assert parse(["top_k=5"]) == Request(None, {"top_k": 5})
+    assert parse(["m.gguf", "top-k=5", "stop=END"]) == Request("m.gguf", {"top_k": 5, "stop": ("END",)})
+    assert parse(["./a=b.gguf"]) == Request("./a=b.gguf", {})
+    Path("top_k=5").touch()
+    assert parse(["top_k=5"]) == Request("top_k=5", {})
+
+
+def test_in_a_pipe_the_output_is_the_answer_and_nothing_else(model_path: Path) -> None:
+    done = piped(model_path, "Hi\n", *GREEDY)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\n")
+    assert 5 < len(done.stdout) < 200
+    assert "\x1b" not in done.stdout
+    assert piped(model_path, "Hi\n", *GREEDY).stdout == done.stdout
+
+
+def test_the_system_prompt_matters(model_path: Path) -> None:
+    plain = piped(model_path, "Who are you?", *GREEDY)
+    pirate = piped(model_path, "Who are you?", *GREEDY, "--system", "You are Blackbeard the pirate.")
+    assert plain.stdout != pirate.stdout
+
+
+def test_an_empty_message_is_refused(model_path: Path) -> None:
+    done = piped(model_path, " \n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: the message on standard input is empty\nhint: ")
+
+
+def test_a_message_that_does_not_fit_is_refused(model_path: Path) -> None:
+    done = piped(model_path, "many words " * 200, "--context", "128")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: the prompt has ")
+    assert "the context holds 128" in done.stderr
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(b"GGUF\x03\x00\x00\x00")
+    done = piped(path, "Hi")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {path} is not a usable GGUF file: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_model_is_a_mistake() -> None:
+    done = piped(Path("smollm3:135m"), "Hi")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_ends_the_answer(model_path: Path) -> None:
+    command = f"printf Hi | '{sys.executable}' -m kaiwa.cli.main chat '{model_path}' max_new_tokens=2000 | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert (len(done.stdout), done.stderr) == (1, "")
+
+
+def test_an_interrupted_pipe_ends_quietly(model_path: Path) -> None:
+    running = subprocess.Popen(
+        [*KAIWA, "chat", str(model_path), "max_new_tokens=2000"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdin.write(b"Count from one to one thousand.")
+        running.stdin.close()
+        assert running.stdout.read(1)
+        os.kill(running.pid, signal.SIGINT)
+        assert running.wait(30) == 130
+        assert running.stderr.read() == b""
+
+
+def test_a_conversation_in_a_terminal(model_path: Path, tmp_path: Path) -> None:
+    with terminal([*KAIWA, "chat", str(model_path), "do_sample=False"], tmp_path) as chat:
+        chat.wait_for_prompt(60)
+        for text in ("llama, 135 M parameters, Q4_1", "MB weights", "Commands: !help"):
+            assert text in chat.everything
+        chat.say("!set max_new_tokens=12")
+        chat.wait_for("set max_new_tokens=12")
+        chat.say("Hey, can you explain gravity to me?")
+        chat.wait_for("12 tokens, ", 60)
+        chat.wait_for("cut off at max_new_tokens=12")
+        chat.wait_for_prompt()
+        chat.say("And quantum mechanics?")
+        chat.wait_until(lambda: chat.everything.count("cut off") == 2, "second answer", 60)
+        last = [row for row in chat.everything.split("\n") if " cached" in row][-1]
+        read, cached = (int(part.split()[0]) for part in last.split(" · ")[0].split(", ")[1:])
+        assert cached > 2 * read > 0
+        chat.wait_for_prompt()
+        chat.type("\x04")
+        assert chat.wait_for_end() == 0
+    kept = json.loads((tmp_path / "chats" / "last.json").read_text())
+    assert [message["role"] for message in kept["messages"]] == ["user", "assistant"] * 2
+
+
+def test_ctrl_c_stops_the_real_model(model_path: Path, tmp_path: Path) -> None:
+    with terminal([*KAIWA, "chat", str(model_path)], tmp_path) as chat:
+        chat.wait_for_prompt(60)
+        chat.say("Write a very long story about a cat, a dog and a horse.")
+        rows = len(chat.everything.split("\n"))
+        chat.wait_until(lambda: len(chat.everything.split("\n")) > rows + 2, "beginning of an answer", 60)
+        chat.type("\x03")
+        chat.wait_for("stopped; what is written stays in the conversation")
+        chat.wait_for_prompt()
+        chat.say("!status")
+        chat.wait_for("of 8,192 tokens (")
