@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaiwa.errors import KaiwaError, UnsupportedFormat, UnusableFile
 from kaiwa.text.special_tokens import SpecialToken, SpecialTokens, end_ids
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.tokenizer_parts import TokenizerParts
 from kaiwa.text.vocabulary import LibraryVocabulary
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ SEALED = "\ufdd0"
 """Begins the pieces that ordinary text must not become, in vocabularies whose pieces cannot be left out."""
 
 
-def load(folder: Path, generation_end_ids: Iterable[int]) -> Tokenizer:
+def load(folder: Path, generation_end_ids: Iterable[int]) -> TokenizerParts:
     """The tokenizer in `folder`. Raises `UnusableFile`, or `UnsupportedFormat` where there is no `tokenizer.json`."""
     path = folder / "tokenizer.json"
     if not path.is_file():
@@ -36,7 +36,7 @@ def load(folder: Path, generation_end_ids: Iterable[int]) -> Tokenizer:
         raise UnusableFile(path, "tokenizer", f"it is not made as expected ({error!r})", hint=_HINT) from error
 
 
-def _assemble(folder: Path, description: dict[str, Any], generation_end_ids: Iterable[int]) -> Tokenizer:
+def _assemble(folder: Path, description: dict[str, Any], generation_end_ids: Iterable[int]) -> TokenizerParts:
     config = {**_read_json(folder / "special_tokens_map.json"), **_read_json(folder / "tokenizer_config.json")}
     added = [token for token in description.get("added_tokens") or [] if token.get("content")]
     special = SpecialTokens(
@@ -52,9 +52,9 @@ def _assemble(folder: Path, description: dict[str, Any], generation_end_ids: Ite
     )
     vocabulary = _vocabulary(folder / "tokenizer.json", description, added)
     bos_id, eos_id = (special.get(_token_text(config.get(name))) for name in ("bos_token", "eos_token"))
-    return Tokenizer(
-        vocabulary,
-        special,
+    return TokenizerParts(
+        vocabulary=vocabulary,
+        special_tokens=special,
         bos_id=bos_id,
         eos_id=eos_id,
         end_ids=end_ids(special, eos_id, *generation_end_ids),

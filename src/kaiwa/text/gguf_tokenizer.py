@@ -11,7 +11,7 @@ from kaiwa.errors import UnsupportedFormat, UnusableFile
 from kaiwa.text import pretokenizers
 from kaiwa.text.scored_pieces import ScoredPieces
 from kaiwa.text.special_tokens import SpecialToken, SpecialTokens, end_ids
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.tokenizer_parts import TokenizerParts
 from kaiwa.text.vocabulary import SPACE_MARK, LibraryVocabulary
 
 PREFIX = "tokenizer.ggml."
@@ -63,7 +63,7 @@ class _Source:
         return UnsupportedFormat(self.path, "GGUF", reason, hint=hint)
 
 
-def rebuild(metadata: Mapping[str, Any], path: object) -> Tokenizer:
+def rebuild(metadata: Mapping[str, Any], path: object) -> TokenizerParts:
     """The tokenizer that the metadata describes. Raises `UnusableFile` or `UnsupportedFormat`, which name `path`."""
     source = _read(metadata, path)
     model = source.get("model")
@@ -76,7 +76,7 @@ def rebuild(metadata: Mapping[str, Any], path: object) -> Tokenizer:
     raise source.unsupported(f"its tokenizer is of the kind {model!r}", "known are gpt2 (BPE), llama (SentencePiece)")
 
 
-def _byte_level(source: _Source) -> Tokenizer:
+def _byte_level(source: _Source) -> TokenizerParts:
     """Byte-level BPE: GPT-2, Llama 3, Qwen, SmolLM."""
     name = source.get("pre")
     kind = pretokenizers.BY_NAME.get(name)
@@ -93,7 +93,7 @@ def _byte_level(source: _Source) -> Tokenizer:
     return _assemble(source, vocabulary, adds_bos=kind.adds_bos)
 
 
-def _gemma4(source: _Source) -> Tokenizer:
+def _gemma4(source: _Source) -> TokenizerParts:
     """BPE over SentencePiece's way of writing: spaces are `▁`, bytes are `<0x0A>`, lines are cut before merging."""
     from tokenizers import Regex, normalizers, pre_tokenizers
 
@@ -106,7 +106,7 @@ def _gemma4(source: _Source) -> Tokenizer:
     return _assemble(source, vocabulary, adds_bos=True)
 
 
-def _scored(source: _Source) -> Tokenizer:
+def _scored(source: _Source) -> TokenizerParts:
     """SentencePiece with scores and byte fallback: Llama 2, Mistral, Gemma, Phi-3."""
     if not source.scores:
         raise source.broken("it has no tokenizer.ggml.scores")
@@ -163,13 +163,13 @@ def _assemble(
     bos_id: int | None = None,
     eos_id: int | None = None,
     drops_space: bool = False,
-) -> Tokenizer:
+) -> TokenizerParts:
     special = SpecialTokens(_special_tokens(source))
     eos_id = source.token_id("eos_token_id", eos_id)
     template = source.metadata.get("tokenizer.chat_template")
-    return Tokenizer(
-        vocabulary,
-        special,
+    return TokenizerParts(
+        vocabulary=vocabulary,
+        special_tokens=special,
         bos_id=source.token_id("bos_token_id", bos_id),
         eos_id=eos_id,
         end_ids=end_ids(special, eos_id, source.token_id("eot_token_id"), source.token_id("eom_token_id")),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kaiwa.errors import InvalidMessages
+from kaiwa.text import folder_tokenizer, gguf_tokenizer
 from kaiwa.text.prompt import RenderedPrompt
 from kaiwa.text.special_tokens import SpecialTokens
 from kaiwa.text.vocabulary import Place, Vocabulary
@@ -16,8 +17,9 @@ from kaiwa.text.vocabulary import Place, Vocabulary
 class Tokenizer:
     """Token ids of text, and text of token ids.
 
-    `spaces` are white-space runs with a token of their own, which are matched before anything else. `drops_space`
-    says that a space which encoding put before a text is taken off again when decoding.
+    `end_ids` are those after which a turn is over. `spaces` are white-space runs with a token of their own, which are
+    matched before anything else. `drops_space` says that a space which encoding put before a text is taken off again
+    when decoding.
     """
 
     def __init__(
@@ -52,9 +54,7 @@ class Tokenizer:
 
         Raises `UnusableFile` (which names `path`) if it is broken, `UnsupportedFormat` for a kind unknown here.
         """
-        from kaiwa.text.gguf_tokenizer import rebuild
-
-        return rebuild(metadata, path)
+        return cls(**gguf_tokenizer.rebuild(metadata, path))
 
     @classmethod
     def from_folder(cls, path: Path, *, end_ids: Iterable[int] = ()) -> Tokenizer:
@@ -65,9 +65,7 @@ class Tokenizer:
 
         Raises `UnusableFile` or `UnsupportedFormat`.
         """
-        from kaiwa.text.folder_tokenizer import load
-
-        return load(path, end_ids)
+        return cls(**folder_tokenizer.load(path, end_ids))
 
     @property
     def vocab_size(self) -> int:
