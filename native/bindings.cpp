@@ -73,13 +73,13 @@ const Kernels* kernels_named(std::string_view isa) {
 }
 
 // x · matrixᵀ for rows of float32, by the given tier: for tests and benchmarks.
-Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::string_view isa) {
+Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::string_view isa, bool precise) {
   Bytes bytes(x);
   const size_t columns = matrix->columns(), rows = bytes.size() / sizeof(float) / columns;
   if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
   Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(1, 1, 16, 1), (int)rows);
   const int in = program.add_slot((int)columns), out = program.add_slot(matrix->rows());
-  program.add_step(Linear{in, nullptr, 0, {{matrix, nullptr, out}}, false});
+  program.add_step(Linear{in, nullptr, 0, {{matrix, nullptr, out}}, false, precise});
   nb::gil_scoped_release release;
   program.run_rows((int)rows, in, reinterpret_cast<const float*>(bytes.data()));
   std::vector<float> result(rows * matrix->rows());
@@ -122,7 +122,7 @@ NB_MODULE(_native, m) {
   m.def("unpack", [](std::string_view format, nb::handle data, int rows, int columns) {
     return unpack(*make_matrix(format, data, rows, columns, nullptr));
   }, "format"_a, "data"_a, "rows"_a, "columns"_a);
-  m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "");
+  m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "", "precise"_a = false);
 
   nb::class_<KvCache>(m, "KvCache")
       .def(nb::init<int, int, int, int>(), "num_layers"_a, "num_heads"_a, "head_dim"_a, "num_blocks"_a)
@@ -141,12 +141,13 @@ NB_MODULE(_native, m) {
            "table"_a, "out"_a, "scale"_a = 1.0f)
       .def("linear",
            [](Program& p, int in, Vector norm, float eps,
-              const std::vector<std::tuple<std::shared_ptr<Matrix>, Vector, int>>& parts, bool accumulate) {
-             Linear step{in, norm, eps, {}, accumulate};
+              const std::vector<std::tuple<std::shared_ptr<Matrix>, Vector, int>>& parts, bool accumulate,
+              bool precise) {
+             Linear step{in, norm, eps, {}, accumulate, precise};
              for (const auto& [weights, bias, out] : parts) step.parts.push_back({weights, bias, out});
              p.add_step(std::move(step));
            },
-           "in_"_a, "norm"_a.none(), "eps"_a, "parts"_a, "accumulate"_a)
+           "in_"_a, "norm"_a.none(), "eps"_a, "parts"_a, "accumulate"_a, "precise"_a)
       .def("gated",
            [](Program& p, int in, Vector norm, float eps, std::shared_ptr<Matrix> gate, std::shared_ptr<Matrix> up,
               std::string_view activation, int out) {

@@ -224,7 +224,7 @@ void Matrix::unpack_row(int row, float* out) const {
         const int b = c / block_columns, i = c % block_columns, zero = zero_point_bits(format_);
         const auto [scale, min] = read_scale(format_, layout_, p, b, r, i);
         const float product = scale * (float)(read_quant(format_, layout_, p, b, r, i) - (zero ? 1 << zero : 0));
-        out[c] = product + min;
+        out[c] = has_min(format_) ? product + min : product;  // -0 stays -0
       }
     }
   }

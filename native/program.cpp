@@ -45,7 +45,7 @@ Program::Program(std::shared_ptr<ThreadPool> pool, const Kernels* kernels, std::
   padded_dim_ = cache_->padded_dim();
   scratch_.resize(pool_->num_threads());
   for (ThreadScratch& scratch : scratch_) {
-    scratch.gate.resize((size_t)2 * max_rows * panel_rows);
+    scratch.panels.resize((size_t)2 * max_rows * panel_rows);
     scratch.attention.resize((size_t)max_attention_rows * (3 * padded_dim_ + 4) + attention_scratch(padded_dim_) + 2 * padded_dim_);
   }
 }
@@ -73,16 +73,16 @@ void Program::add_step(Step step) {
     num_kv_heads_ = a->num_kv_heads;
     heads_per_kv_ = per_kv;
   }
-  if (const auto* linear = std::get_if<Linear>(&step)) reserve_inputs(slots_[linear->in].width);
-  if (const auto* gated = std::get_if<Gated>(&step)) reserve_inputs(slots_[gated->in].width);
+  if (const auto* linear = std::get_if<Linear>(&step)) reserve_inputs(slots_[linear->in].width, linear->is_precise);
+  if (const auto* gated = std::get_if<Gated>(&step)) reserve_inputs(slots_[gated->in].width, false);
   steps_.push_back(std::move(step));
   counters_ = std::make_unique<Counter[]>(steps_.size() * counters_per_step);
   profile_.assign(steps_.size(), 0.0);
 }
 
-void Program::reserve_inputs(int columns) {
-  shared_.fit(max_rows_, columns);
-  for (ThreadScratch& scratch : scratch_) scratch.staging.fit(std::min(private_rows, max_rows_), columns);
+void Program::reserve_inputs(int columns, bool precise) {
+  shared_.fit(precise ? 2 * max_rows_ : max_rows_, columns);
+  for (ThreadScratch& scratch : scratch_) scratch.staging.fit(2 * private_rows, columns);
 }
 
 void Program::set_profiling(bool on) {
@@ -158,39 +158,46 @@ void Program::replay(const Batch& batch) {
 void Program::Staging::fit(int rows, int columns) {
   const size_t size = (size_t)rows * padded(columns), blocks = (size_t)rows * (columns / block_columns);
   if (floats.size() < size) floats.resize(size), quants.resize(size);
-  if (scales.size() < blocks) scales.resize(blocks), sums.resize(blocks), negative_sums.resize(2 * blocks);
+  if (scales.size() < blocks) scales.resize(blocks), offsets.resize(blocks), sums.resize(blocks), negative_sums.resize(2 * blocks);
 }
 
-Inputs Program::Staging::inputs(int columns) {
-  return {floats.data(), (size_t)padded(columns), columns, quants.data(), scales.data(), sums.data(), negative_sums.data()};
+Inputs Program::Staging::inputs(int columns, int row) {
+  const size_t block = (size_t)row * (columns / block_columns);
+  return {floats.data() + (size_t)row * padded(columns), (size_t)padded(columns), columns,
+          quants.data() + (size_t)row * columns, scales.data() + block, offsets.data() + block, sums.data() + block,
+          negative_sums.data() + 2 * block};
 }
 
-void Program::stage_row(Staging& to, int row, const float* x, const Vector& norm, float eps, int columns, bool quants) const {
+void Program::stage_row(Staging& to, int row, const float* x, const Vector& norm, float eps, int columns, bool quants,
+                        int residual_row) const {
   float* floats = to.floats.data() + (size_t)row * padded(columns);
   if (norm) {
     // The padding of x and of the weight is zero, so it adds nothing; the mean is over `columns`.
     kernels_->rms_norm(x, norm->data(), eps, columns, floats);
     x = floats;
   }
-  if (quants) {
-    const size_t block = (size_t)row * (columns / block_columns);
-    kernels_->quantize(x, columns, to.quants.data() + (size_t)row * columns, to.scales.data() + block,
-                       to.sums.data() + block, to.negative_sums.data() + 2 * block);
-  }
+  if (!quants) return;
+  float* residual = residual_row < 0 ? nullptr : to.floats.data() + (size_t)residual_row * padded(columns);
+  kernels_->quantize(x, to.inputs(columns, row), residual);
+  if (residual) kernels_->quantize(residual, to.inputs(columns, residual_row), nullptr);
 }
 
-Inputs Program::stage(int in, const Vector& norm, float eps, bool floats, bool quants, int rows, int thread, Counter& counter) {
+Inputs Program::stage(int in, const Vector& norm, float eps, bool floats, bool quants, bool precise, int rows, int thread,
+                      Counter& counter) {
   const int columns = slots_[in].width;
   const bool is_private = rows <= private_rows;
   Staging& to = is_private ? scratch_[thread].staging : shared_;
+  const auto stage_one = [&](int r) {
+    stage_row(to, r, row(in, r), norm, eps, columns, quants, precise ? rows + r : -1);
+  };
   if (is_private) {
-    for (int r = 0; r < rows; ++r) stage_row(to, r, row(in, r), norm, eps, columns, quants);
+    for (int r = 0; r < rows; ++r) stage_one(r);
   } else if (norm || quants) {
     for (int r; (r = counter.next.fetch_add(4, std::memory_order_relaxed)) < rows;)
-      for (int i = r; i < std::min(r + 4, rows); ++i) stage_row(to, i, row(in, i), norm, eps, columns, quants);
+      for (int i = r; i < std::min(r + 4, rows); ++i) stage_one(i);
     pool_->barrier();
   }
-  Inputs inputs = to.inputs(columns);
+  Inputs inputs = to.inputs(columns, 0);
   if (floats && !norm) inputs.floats = row(in, 0), inputs.stride = slots_[in].padded;
   return inputs;
 }
@@ -250,7 +257,7 @@ void Program::run_step(const Linear& step, int rows, int thread, Counter* counte
     (is_float(part.weights->format()) ? floats : quants) = true;
     panels += part.weights->num_panels();
   }
-  const Inputs in = stage(step.in, step.norm, step.eps, floats, quants, rows, thread, counters[0]);
+  const Inputs in = stage(step.in, step.norm, step.eps, floats, quants, step.is_precise, rows, thread, counters[0]);
   const int chunk = std::max(1, panels / (8 * pool_->num_threads()));
   for (int p; (p = counters[1].next.fetch_add(chunk, std::memory_order_relaxed)) < panels;) {
     const int end = std::min(p + chunk, panels);
@@ -260,7 +267,21 @@ void Program::run_step(const Linear& step, int rows, int thread, Counter* counte
       const float* bias = part.bias ? part.bias->data() : nullptr;
       for (int i = std::max(p, first); i < std::min(end, first + weights.num_panels()); ++i) {
         const Outputs out{row(part.out, 0) + (i - first) * panel_rows, (size_t)slots_[part.out].padded, bias, step.accumulate};
-        kernels_->panel[(int)weights.format()](weights, i - first, in, rows, out);
+        const auto multiply = kernels_->panel[(int)weights.format()];
+        if (!step.is_precise || is_float(weights.format())) {
+          multiply(weights, i - first, in, rows, out);
+          continue;
+        }
+        float* both = scratch_[thread].panels.data();
+        multiply(weights, i - first, in, 2 * rows, {both, panel_rows, nullptr, false});
+        for (int r = 0; r < rows; ++r) {
+          float* sum = both + r * panel_rows;
+          kernels_->add(both + (rows + r) * panel_rows, panel_rows, sum);
+          if (bias) kernels_->add(bias + (i - first) * panel_rows, panel_rows, sum);
+          float* to = out.out + r * out.stride;
+          if (step.accumulate) kernels_->add(sum, panel_rows, to);
+          else memcpy(to, sum, sizeof(float) * panel_rows);
+        }
       }
       first += weights.num_panels();
     }
@@ -271,8 +292,8 @@ void Program::run_step(const Linear& step, int rows, int thread, Counter* counte
 void Program::run_step(const Gated& step, int rows, int thread, Counter* counters) {
   const Format formats[] = {step.gate->format(), step.up->format()};
   const bool floats = is_float(formats[0]) || is_float(formats[1]), quants = !is_float(formats[0]) || !is_float(formats[1]);
-  const Inputs in = stage(step.in, step.norm, step.eps, floats, quants, rows, thread, counters[0]);
-  float* gates = scratch_[thread].gate.data();
+  const Inputs in = stage(step.in, step.norm, step.eps, floats, quants, false, rows, thread, counters[0]);
+  float* gates = scratch_[thread].panels.data();
   float* ups = gates + (size_t)rows * panel_rows;
   const int panels = step.gate->num_panels(), chunk = std::max(1, panels / (8 * pool_->num_threads()));
   for (int p; (p = counters[1].next.fetch_add(chunk, std::memory_order_relaxed)) < panels;) {

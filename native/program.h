@@ -42,7 +42,8 @@ struct Embed {
   float scale;
 };
 
-// out_i (+)= weights_i · norm(in) + bias_i, for several matrices that read the same input.
+// out_i (+)= weights_i · norm(in) + bias_i, for several matrices that read the same input. Where it is precise, a quantized
+// matrix also takes what was lost as its input was rounded to 8 bits, as a second row.
 struct Linear {
   struct Part {
     MatrixPtr weights;
@@ -54,6 +55,7 @@ struct Linear {
   float eps;
   std::vector<Part> parts;
   bool accumulate;
+  bool is_precise;
 };
 
 // out = activation(gate · norm(in)) * (up · norm(in))
@@ -142,10 +144,10 @@ class Program {
   struct Staging {
     std::vector<float> floats;
     std::vector<int8_t> quants;
-    std::vector<float> scales, sums;
+    std::vector<float> scales, offsets, sums;
     std::vector<int32_t> negative_sums;
     void fit(int rows, int columns);
-    Inputs inputs(int columns);
+    Inputs inputs(int columns, int row);
   };
   struct alignas(64) Counter {
     std::atomic<int> next{0};
@@ -158,10 +160,10 @@ class Program {
     Staging staging;
     std::vector<float> attention;
     std::vector<const uint16_t*> keys, values;
-    std::vector<float> gate;
+    std::vector<float> panels;  // (2, rows, 16)
   };
 
-  void reserve_inputs(int columns);
+  void reserve_inputs(int columns, bool precise);
   void check(const Batch& batch) const;
   void plan_attention(const Batch& batch);
   void replay(const Batch& batch);
@@ -173,8 +175,10 @@ class Program {
   void run_step(const Norm& step, int rows, int thread, Counter* counters);
   void run_step(const Add& step, int rows, int thread, Counter* counters);
 
-  Inputs stage(int in, const Vector& norm, float eps, bool floats, bool quants, int rows, int thread, Counter& counter);
-  void stage_row(Staging& staging, int row, const float* x, const Vector& norm, float eps, int columns, bool quants) const;
+  Inputs stage(int in, const Vector& norm, float eps, bool floats, bool quants, bool precise, int rows, int thread,
+               Counter& counter);
+  void stage_row(Staging& staging, int row, const float* x, const Vector& norm, float eps, int columns, bool quants,
+                 int residual_row) const;
   void store_keys_and_values(const Attention& step, int slice, int token, int kv_head, ThreadScratch& scratch);
   void attend(const Attention& step, const AttentionItem& item, ThreadScratch& scratch);
   void combine(const Attention& step, int slice, int kv_head, ThreadScratch& scratch);

@@ -10,19 +10,26 @@ void rms_norm(const float* x, const float* weight, float eps, int count, float* 
   for (int i = 0; i < count; i += 16) store(out + i, mul(load(weight + i), mul(load(x + i), scale)));
 }
 
-void quantize(const float* x, int count, int8_t* quants, float* scales, float* sums, int32_t* negative_sums) {
-  for (int b = 0; b < count / 32; ++b, x += 32, quants += 32) {
+void quantize(const float* x, const Inputs& to, float* residual) {
+  for (int b = 0; b < to.columns / 32; ++b, x += 32) {
     const F32 low = load(x), high = load(x + 16);
-    const float peak = largest(maximum(absolute(low), absolute(high)));
-    const F32 inverse = splat(peak > 0 ? 127.0f / peak : 0.0f);
-    const I32 low_q = to_i32(mul(low, inverse)), high_q = to_i32(mul(high, inverse));
-    store_i8(quants, low_q);
-    store_i8(quants + 16, high_q);
+    const float top = largest(maximum(low, high)), bottom = smallest(minimum(low, high));
+    const float middle = 0.5f * (top + bottom), range = top - bottom;
+    const F32 offset = splat(middle), inverse = splat(range > 0 ? 254.0f / range : 0.0f);
+    const I32 low_q = to_i32(mul(sub(low, offset), inverse)), high_q = to_i32(mul(sub(high, offset), inverse));
+    store_i8(to.quants + 32 * b, low_q);
+    store_i8(to.quants + 32 * b + 16, high_q);
     const int32_t low_sum = sum(low_q), high_sum = sum(high_q);
-    scales[b] = peak / 127.0f;
-    sums[b] = scales[b] * (float)(low_sum + high_sum);
-    negative_sums[2 * b] = -low_sum;
-    negative_sums[2 * b + 1] = -high_sum;
+    if (residual) {
+      const F32 step = splat(range / 254.0f);
+      store(residual + 32 * b, sub(low, fma(to_f32(low_q), step, offset)));
+      store(residual + 32 * b + 16, sub(high, fma(to_f32(high_q), step, offset)));
+    }
+    to.scales[b] = range / 254.0f;
+    to.offsets[b] = middle;
+    to.sums[b] = to.scales[b] * (float)(low_sum + high_sum) + 32.0f * middle;
+    to.negative_sums[2 * b] = -low_sum;
+    to.negative_sums[2 * b + 1] = -high_sum;
   }
 }
 

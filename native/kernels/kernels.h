@@ -12,14 +12,17 @@ namespace kaiwa {
 
 enum class Activation { Silu, GeluTanh };
 
-// Rows of input to a matrix product. `floats` serve float matrices; the rest, quantized ones: 8-bit numbers in blocks of
-// 32 with a scale each, `sums` the scaled sums of blocks, `negative_sums` minus the plain sums of half-blocks of 16.
+// Rows of input to a matrix product. `floats` serve float matrices; the rest, quantized ones, in blocks of 32: a number
+// is scale * quant + offset, where the offset is the middle of the block's range (a lone large number then costs the
+// others half as much precision as a scale about zero would). `sums` are the sums of whole blocks, `negative_sums` minus
+// the sums of the quants of each half.
 struct Inputs {
   const float* floats = nullptr;
   size_t stride = 0;  // of `floats`, in numbers
   int columns = 0;    // of one row of `quants`
   int8_t* quants = nullptr;
   float* scales = nullptr;
+  float* offsets = nullptr;
   float* sums = nullptr;
   int32_t* negative_sums = nullptr;
 };
@@ -62,7 +65,9 @@ constexpr size_t attention_scratch(int padded_dim) {
 struct Kernels {
   std::string_view name;
   void (*rms_norm)(const float* x, const float* weight, float eps, int count, float* out);
-  void (*quantize)(const float* x, int count, int8_t* quants, float* scales, float* sums, int32_t* negative_sums);
+  // Fills the quantized members of `to` for one row of `to.columns` numbers, and `residual`, unless it is null, with
+  // what rounding left over.
+  void (*quantize)(const float* x, const Inputs& to, float* residual);
   // out[i] = activation(gate[i]) * up[i]; count is a multiple of 16.
   void (*gate)(Activation activation, const float* gate, const float* up, int count, float* out);
   // out[i] += x[i]; count is a multiple of 16.

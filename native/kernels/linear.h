@@ -94,37 +94,47 @@ template <Format F> inline I32 start(int32_t negative_sum) {
   return shift_left<zero_point_bits(F)>(splat(negative_sum));
 }
 
+// With weights w = scale * (q - zero) + min and inputs x = s * a + z, a block's product is
+//   scale * (s * sum((q - zero) * a) + z * sum(q - zero)) + min * sum(x).
 template <Format F, int T>
 void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token, const Outputs& out) {
+  static const int8_t ones[4] = {1, 1, 1, 1};
   const uint8_t* p = matrix.panel(panel);
   const PanelLayout& at = matrix.layout();
   const int blocks = matrix.columns() / block_columns, in_blocks = in.columns / block_columns;
-  const int8_t* quants = in.quants + (size_t)token * in.columns;
-  const float* scales = in.scales + (size_t)token * in_blocks;
-  const float* sums = in.sums + (size_t)token * in_blocks;
-  const int32_t* negative = in.negative_sums + (size_t)token * in_blocks * 2;
+  const size_t first = (size_t)token * in_blocks;
   F32 acc[T];
   for (int t = 0; t < T; ++t) acc[t] = splat(0.0f);
   for (int b = 0; b < blocks; ++b) {
     U8 w[8];
     load_block<F>(p, at, b, w);
     const BlockScales s = load_scales<F>(p, at, b);
+    I32 low_sum = start<F>(-16), high_sum = start<F>(-16);
+    for (int v = 0; v < 4; ++v) low_sum = dot_product<F>(low_sum, w[v], ones);
+    for (int v = 4; v < 8; ++v) high_sum = dot_product<F>(high_sum, w[v], ones);
+    F32 weight_sum;
+    if constexpr (F == Format::Q6_K)
+      weight_sum = fma(to_f32(high_sum), s.second, mul(to_f32(low_sum), s.scale));
+    else
+      weight_sum = mul(to_f32(add(low_sum, high_sum)), s.scale);
     for (int t = 0; t < T; ++t) {
-      const int8_t* a = quants + (size_t)t * in.columns + block_columns * b;
-      const int32_t* sum2 = negative + (size_t)t * in_blocks * 2 + 2 * b;
-      const F32 scale = splat(scales[t * in_blocks + b]);
+      const size_t block = first + (size_t)t * in_blocks + b;
+      const int8_t* a = in.quants + block_columns * block;
+      const int32_t* negative = in.negative_sums + 2 * block;
+      const F32 scale = splat(in.scales[block]);
       if constexpr (F == Format::Q6_K) {
-        I32 low = start<F>(sum2[0]), high = start<F>(sum2[1]);
+        I32 low = start<F>(negative[0]), high = start<F>(negative[1]);
         for (int v = 0; v < 4; ++v) low = dot_product<F>(low, w[v], a + 4 * v);
         for (int v = 4; v < 8; ++v) high = dot_product<F>(high, w[v], a + 4 * v);
         acc[t] = fma(to_f32(low), mul(s.scale, scale), acc[t]);
         acc[t] = fma(to_f32(high), mul(s.second, scale), acc[t]);
       } else {
-        I32 products = start<F>(sum2[0] + sum2[1]);
+        I32 products = start<F>(negative[0] + negative[1]);
         for (int v = 0; v < 8; ++v) products = dot_product<F>(products, w[v], a + 4 * v);
         acc[t] = fma(to_f32(products), mul(s.scale, scale), acc[t]);
-        if constexpr (has_min(F)) acc[t] = fma(s.min, splat(sums[t * in_blocks + b]), acc[t]);
       }
+      acc[t] = fma(weight_sum, splat(in.offsets[block]), acc[t]);
+      if constexpr (has_min(F)) acc[t] = fma(s.min, splat(in.sums[block]), acc[t]);
     }
   }
   for (int t = 0; t < T; ++t) write(out, token + t, panel, acc[t]);

@@ -23,6 +23,7 @@ inline F32 minimum(F32 a, F32 b) { return _mm512_min_ps(a, b); }
 inline F32 absolute(F32 a) { return _mm512_abs_ps(a); }
 inline float sum(F32 a) { return _mm512_reduce_add_ps(a); }
 inline float largest(F32 a) { return _mm512_reduce_max_ps(a); }
+inline float smallest(F32 a) { return _mm512_reduce_min_ps(a); }
 inline F32 round(F32 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 inline F32 scale_by_power_of_2(F32 a, F32 n) { return _mm512_scalef_ps(a, n); }
 
@@ -102,6 +103,10 @@ inline float largest(F32 x) {
   __m128 h = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   h = _mm_max_ps(h, _mm_movehl_ps(h, h));
   return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
+}
+inline float smallest(F32 x) {
+  __m256 sign = _mm256_set1_ps(-0.0f);
+  return -largest({_mm256_xor_ps(sign, x.a), _mm256_xor_ps(sign, x.b)});
 }
 inline F32 round(F32 x) {
   constexpr int mode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -210,6 +215,7 @@ inline F32 minimum(const F32& x, const F32& y) { F32 r; KAIWA_LANES r.v[i] = x.v
 inline F32 absolute(const F32& x) { F32 r; KAIWA_LANES r.v[i] = __builtin_fabsf(x.v[i]); return r; }
 inline float sum(const F32& x) { float s = 0; KAIWA_LANES s += x.v[i]; return s; }
 inline float largest(const F32& x) { float m = x.v[0]; KAIWA_LANES m = x.v[i] > m ? x.v[i] : m; return m; }
+inline float smallest(const F32& x) { float m = x.v[0]; KAIWA_LANES m = x.v[i] < m ? x.v[i] : m; return m; }
 // Adding and taking away 1.5 * 2^23 rounds to the nearest whole number, ties to even.
 inline F32 round(const F32& x) {
   F32 r;

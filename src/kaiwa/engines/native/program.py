@@ -87,15 +87,25 @@ class Program:
         """`weight * x / sqrt(mean(x²) + eps)` (Zhang and Sennrich 2019)."""
         return Normed(x, weight, eps)
 
-    def linear(self, x: Value | Normed, projections: Sequence[Projection], *, onto: Value | None = None) -> list[Value]:
-        """`x · weightsᵀ + bias` for each projection; with `onto` the (one) result is added to that value."""
+    def linear(
+        self,
+        x: Value | Normed,
+        projections: Sequence[Projection],
+        *,
+        onto: Value | None = None,
+        is_precise: bool = False,
+    ) -> list[Value]:
+        """`x · weightsᵀ + bias` for each projection; with `onto` the (one) result is added to that value.
+
+        Quantized weights meet inputs of 8 bits, or of about 15 where `is_precise`.
+        """
         source, norm, eps = _unwrap(x)
         outs = [onto] if onto is not None else [self._value(p.weights.rows) for p in projections]
         pairs = list(zip(projections, outs, strict=True))
 
         def emit(native: _native.Program, slot: dict[int, int]) -> None:
             parts = [(p.weights, p.bias, slot[out.index]) for p, out in pairs]
-            native.linear(slot[source.index], norm, eps, parts, onto is not None)
+            native.linear(slot[source.index], norm, eps, parts, onto is not None, is_precise)
 
         self._record([source, *outs], emit)
         return outs
@@ -145,7 +155,7 @@ class Program:
         """Ends the program: norm and output head, for the tokens whose logits are asked for only."""
         chosen = self._value(x.width)
         self._record([x, chosen], lambda native, slot: native.select(slot[x.index], slot[chosen.index]))
-        (self._output,) = self.linear(Normed(chosen, weight, eps), [Projection(head)])
+        (self._output,) = self.linear(Normed(chosen, weight, eps), [Projection(head)], is_precise=True)
 
     def compile(
         self, pool: _native.ThreadPool, cache: _native.KvCache, *, max_rows: int, isa: str = ""
