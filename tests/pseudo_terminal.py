@@ -90,6 +90,10 @@ class PseudoTerminal:
             return int(self._child.exitstatus)
         return -int(self._child.signalstatus or 0)
 
+    def send_signal(self, number: int) -> None:
+        """Send the program a signal."""
+        self._child.kill(number)
+
     def close(self) -> None:
         """End the program, whatever it does."""
         self._child.close(force=True)

@@ -44,6 +44,16 @@ def test_in_a_pipe_the_output_is_the_answer_and_nothing_else(model_path: Path) -
     assert piped(model_path, "Hi\n", *GREEDY).stdout == done.stdout
 
 
+def test_a_pipe_needs_no_terminal_library(model_path: Path) -> None:
+    program = (
+        "import sys; from kaiwa.cli.main import main; main(sys.argv[1:]); "
+        "print({'rich', 'prompt_toolkit', 'pygments', 'markdown_it'} & set(sys.modules), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, "chat", str(model_path), "max_new_tokens=1"]
+    done = subprocess.run(command, input="Hi", capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "set()\n"
+
+
 def test_the_system_prompt_matters(model_path: Path) -> None:
     plain = piped(model_path, "Who are you?", *GREEDY)
     pirate = piped(model_path, "Who are you?", *GREEDY, "--system", "You are Blackbeard the pirate.")

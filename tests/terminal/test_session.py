@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -298,6 +299,23 @@ def test_a_conversation_that_was_not_saved_is_kept(chat: PseudoTerminal, tmp_pat
     assert chat.wait_for_end() == 0
     kept = json.loads((tmp_path / "chats" / "last.json").read_text())
     assert kept["messages"][-1] == {"role": "assistant", "content": "You said: one"}
+
+
+@pytest.mark.parametrize("question", ["one", "slow"])
+def test_a_terminal_that_is_closed_loses_no_conversation(chat: PseudoTerminal, tmp_path: Path, question: str) -> None:
+    chat.say("one")
+    chat.wait_for("You said: one")
+    chat.wait_for_prompt()
+    if question == "slow":
+        chat.say("slow")
+        chat.wait_for("word30")
+    chat.send_signal(signal.SIGHUP)
+    assert chat.wait_for_end() == 128 + signal.SIGHUP
+    kept = json.loads((tmp_path / "chats" / "last.json").read_text())
+    assert kept["messages"][:2] == [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "You said: one"},
+    ]
 
 
 def test_no_color_is_respected(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The keyboard while an answer is being written: Ctrl-C stops it, and other keys do not disturb the screen."""
+"""What reaches the chat beside lines: Ctrl-C, keys typed while an answer is written, the end of the terminal."""
 
 from __future__ import annotations
 
@@ -32,6 +32,22 @@ class StopKey:
         if self.was_pressed:
             raise KeyboardInterrupt
         self.was_pressed = True
+
+
+@contextmanager
+def orderly_end() -> Iterator[None]:
+    """Make `SystemExit` of a closed terminal or a request to end, so that what must be kept is kept."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    before = [signal.signal(number, leave) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 @contextmanager

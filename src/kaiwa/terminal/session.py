@@ -15,7 +15,7 @@ from kaiwa.events import Event, Finished, PromptProgress, ReasoningDelta, TextDe
 from kaiwa.terminal import words
 from kaiwa.terminal.answer import AnswerView
 from kaiwa.terminal.commands import COMMANDS, Outcome, is_command, message_of, run_command, show_last_turn
-from kaiwa.terminal.keyboard import StopKey, held_keys
+from kaiwa.terminal.keyboard import StopKey, held_keys, orderly_end
 from kaiwa.terminal.line_editor import LineEditor
 from kaiwa.terminal.screen import Screen
 from kaiwa.terminal.state import ChatState
@@ -55,7 +55,7 @@ class Session:
     def run(self) -> None:
         """Chat until the person leaves. The conversation is kept whatever ends the chat."""
         self._open()
-        with held_keys():
+        with orderly_end(), held_keys():
             try:
                 while self._turn():
                     pass
