@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import (
-    DynamicCache,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -41,21 +40,16 @@ class TinyModel:
     model_class: type
     options: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
-    """Chosen so that greedy decoding varies, no step is a near tie, and no key or value lies between two float16."""
+    """Chosen so that greedy decoding varies and no step is a near tie."""
     max_shard_size: str = "50GB"
     has_old_rope_words: bool = False
     """Writes `rope_theta` and `rope_scaling`, as checkpoints did before transformers 5."""
 
     def build(self, *, seed: int | None = None) -> PreTrainedModel:
         """The model in float32, ready to run, with logits that spread like a trained model's."""
-        model = self.build_as_transformers_does(0)
+        model = self.model_class(self.config_class(**{**SMALL, **self.options})).eval()
         spread_weights(model, self.seed if seed is None else seed)
         return model
-
-    def build_as_transformers_does(self, seed: int) -> PreTrainedModel:
-        """The model with the weights that transformers begins a training with: its logits spread by about 0.1."""
-        torch.manual_seed(seed)
-        return self.model_class(self.config_class(**{**SMALL, **self.options})).eval()
 
 
 TINY_MODELS = {
@@ -128,18 +122,10 @@ def make_prompt(vocab_size: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(4, vocab_size, NUM_PROMPT_TOKENS, dtype=np.int32)
 
 
-class Float16Cache(DynamicCache):
-    """Keys and values rounded to float16, as our engine keeps them; everything else stays float32."""
-
-    def update(self, keys: torch.Tensor, values: torch.Tensor, *rest: Any, **named: Any) -> Any:
-        return super().update(keys.half().float(), values.half().float(), *rest, **named)
-
-
-def logits_of(model: PreTrainedModel, token_ids: np.ndarray, *, cache: DynamicCache | None = None) -> np.ndarray:
+def logits_of(model: PreTrainedModel, token_ids: np.ndarray) -> np.ndarray:
     """Logits after every token: float32, shape (tokens, vocab_size)."""
     with torch.no_grad():
-        output = model(torch.tensor(token_ids[None].astype(np.int64)), cache=cache)
-    return output.logits[0].float().numpy()
+        return model(torch.tensor(token_ids[None].astype(np.int64))).logits[0].float().numpy()
 
 
 def greedy_of(model: PreTrainedModel, prompt: np.ndarray) -> tuple[np.ndarray, float]:
