@@ -77,7 +77,7 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   Bytes bytes(x);
   const size_t columns = matrix->columns(), rows = bytes.size() / sizeof(float) / columns;
   if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
-  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(1, 1, 16, 1), (int)rows);
+  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(1, 1, 16, 1, false), (int)rows);
   const int in = program.add_slot((int)columns), out = program.add_slot(matrix->rows());
   program.add_step(Linear{in, nullptr, 0, {{matrix, nullptr, out}}, false, precise});
   nb::gil_scoped_release release;
@@ -125,7 +125,7 @@ NB_MODULE(_native, m) {
   m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "", "precise"_a = false);
 
   nb::class_<KvCache>(m, "KvCache")
-      .def(nb::init<int, int, int, int>(), "num_layers"_a, "num_heads"_a, "head_dim"_a, "num_blocks"_a)
+      .def(nb::init<int, int, int, int, bool>(), "num_layers"_a, "num_heads"_a, "head_dim"_a, "num_blocks"_a, "is_single"_a)
       .def_prop_ro("num_blocks", &KvCache::num_blocks)
       .def_prop_ro("block_bytes", &KvCache::block_bytes)
       .def("discard", &KvCache::discard, "block"_a);

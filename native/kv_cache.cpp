@@ -34,9 +34,9 @@ void forget(uint8_t* p, size_t bytes) { madvise(p, bytes, MADV_DONTNEED); }
 
 }  // namespace
 
-KvCache::KvCache(int num_layers, int num_heads, int head_dim, int num_blocks)
-    : num_heads_(num_heads), padded_dim_((head_dim + 15) / 16 * 16), num_blocks_(num_blocks) {
-  head_bytes_ = (size_t)2 * cache_block_tokens * padded_dim_ * sizeof(uint16_t);
+KvCache::KvCache(int num_layers, int num_heads, int head_dim, int num_blocks, bool is_single)
+    : num_heads_(num_heads), padded_dim_((head_dim + 15) / 16 * 16), num_blocks_(num_blocks), is_single_(is_single) {
+  head_bytes_ = (size_t)2 * cache_block_tokens * padded_dim_ * (is_single ? sizeof(float) : sizeof(uint16_t));
   block_bytes_ = (num_layers * num_heads_ * head_bytes_ + page - 1) / page * page;
   memory_ = reserve(block_bytes_ * num_blocks_);
   if (!memory_) throw std::bad_alloc();

@@ -19,6 +19,7 @@ constexpr int split_tokens = 512;
 constexpr int private_rows = 2;
 
 constexpr int counters_per_step = 3;
+constexpr int max_head_dim = 1024;
 
 int padded(int n) { return (n + 15) / 16 * 16; }
 
@@ -69,6 +70,7 @@ void Program::add_step(Step step) {
     const int per_kv = a->num_heads / a->num_kv_heads;
     if (num_kv_heads_ && (num_kv_heads_ != a->num_kv_heads || heads_per_kv_ != per_kv))
       throw std::invalid_argument("all layers of a program must have the same number of attention heads");
+    if (a->head_dim > max_head_dim) throw std::invalid_argument("a head has more than 1,024 numbers");
     if (per_kv > max_attention_rows) throw std::invalid_argument("more than 64 query heads share one key-value head");
     num_kv_heads_ = a->num_kv_heads;
     heads_per_kv_ = per_kv;
@@ -370,7 +372,7 @@ void Program::store_keys_and_values(const Attention& step, int slice, int token,
   const int r = first_rows_[slice] + token, position = positions_[r], dim = step.head_dim;
   const int block = batch_->slices[slice].blocks[position / cache_block_tokens], at = position % cache_block_tokens;
   float* head = scratch.attention.data() + scratch.attention.size() - 2 * padded_dim_;
-  uint16_t halves[1024];
+  uint16_t halves[max_head_dim];
   std::fill(head, head + 2 * padded_dim_, 0.0f);
   memcpy(head, row(step.keys, r) + (size_t)kv_head * dim, sizeof(float) * dim);
   if (step.key_norm) kernels_->rms_norm(head, step.key_norm->data(), step.norm_eps, dim, head);
@@ -380,11 +382,17 @@ void Program::store_keys_and_values(const Attention& step, int slice, int token,
     const float* cos = rope.table.data() + (size_t)2 * pairs * r;
     rotate(head, pairs, step.interleaved, cos, cos + pairs);
   }
-  kernels_->store_half(head, padded_dim_, halves);
-  uint16_t* keys = cache_->keys(block, step.layer, kv_head);
-  for (int d = 0; d < dim; ++d) keys[d * cache_block_tokens + at] = halves[d];
-  memcpy(head + padded_dim_, row(step.values, r) + (size_t)kv_head * dim, sizeof(float) * dim);
-  kernels_->store_half(head + padded_dim_, padded_dim_, cache_->values(block, step.layer, kv_head) + (size_t)at * padded_dim_);
+  float* value = head + padded_dim_;
+  memcpy(value, row(step.values, r) + (size_t)kv_head * dim, sizeof(float) * dim);
+  uint8_t *keys = cache_->keys(block, step.layer, kv_head), *values = cache_->values(block, step.layer, kv_head);
+  if (cache_->is_single()) {
+    for (int d = 0; d < dim; ++d) reinterpret_cast<float*>(keys)[d * cache_block_tokens + at] = head[d];
+    memcpy(reinterpret_cast<float*>(values) + (size_t)at * padded_dim_, value, sizeof(float) * padded_dim_);
+  } else {
+    kernels_->store_half(head, padded_dim_, halves);
+    for (int d = 0; d < dim; ++d) reinterpret_cast<uint16_t*>(keys)[d * cache_block_tokens + at] = halves[d];
+    kernels_->store_half(value, padded_dim_, reinterpret_cast<uint16_t*>(values) + (size_t)at * padded_dim_);
+  }
 }
 
 void Program::attend(const Attention& step, const AttentionItem& item, ThreadScratch& scratch) {
@@ -435,7 +443,7 @@ void Program::attend(const Attention& step, const AttentionItem& item, ThreadScr
     std::fill(partial_sums, partial_sums + num_rows, 0.0f);
     std::fill(partial_weighted, partial_weighted + (size_t)num_rows * padded_dim_, 0.0f);
     kernels_->attend({num_rows, per_kv, dim, padded_dim_, first_position, step.window, step.softcap, queries, from, to,
-                      scratch.keys.data(), scratch.values.data(), partial_largest, partial_sums, partial_weighted,
+                      scratch.keys.data(), scratch.values.data(), cache_->is_single(), partial_largest, partial_sums, partial_weighted,
                       kernel_scratch});
     if (is_whole)
       kernels_->merge_attention(num_rows, padded_dim_, largest, sums, weighted, partial_largest, partial_sums, partial_weighted);

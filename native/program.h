@@ -159,7 +159,7 @@ class Program {
   struct ThreadScratch {
     Staging staging;
     std::vector<float> attention;
-    std::vector<const uint16_t*> keys, values;
+    std::vector<const uint8_t*> keys, values;
     std::vector<float> panels;  // (2, rows, 16)
   };
 

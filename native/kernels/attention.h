@@ -102,21 +102,24 @@ void attend(const AttentionTask& task) {
   float* keys32 = task.scratch;
   float* values32 = keys32 + cache_block_tokens * task.padded_dim;
   float* scores = values32 + cache_block_tokens * task.padded_dim;
-  const bool widen = task.num_rows > 8;  // enough rows to pay for a block in single precision
+  // Enough rows to pay for a copy of the block in single precision.
+  const bool widen = !task.is_single && task.num_rows > 8;
   const int last_position = task.first_position + (task.num_rows - 1) / task.heads_per_group;
   const int end = last_position + 1 < task.end_key ? last_position + 1 : task.end_key;
   for (int first = task.first_key, block = 0; first < end; first += cache_block_tokens, ++block) {
     if (task.window > 0 && first + cache_block_tokens <= task.first_position - task.window + 1) continue;
     const int num_keys = end - first < cache_block_tokens ? end - first : cache_block_tokens;
-    const uint16_t* keys = task.keys[block];
-    const uint16_t* values = task.values[block];
+    const auto* keys = (const uint16_t*)task.keys[block];
+    const auto* values = (const uint16_t*)task.values[block];
+    const float* single_keys = task.is_single ? (const float*)task.keys[block] : keys32;
+    const float* single_values = task.is_single ? (const float*)task.values[block] : values32;
     if (widen) {
       for (int i = 0; i < cache_block_tokens * task.head_dim; i += 16) store(keys32 + i, load_f16(keys + i));
       for (int i = 0; i < num_keys * task.padded_dim; i += 16) store(values32 + i, load_f16(values + i));
     }
     by_groups(task.num_rows, [&]<int R>(int r) {
       const float* queries = task.queries + (size_t)r * task.padded_dim;
-      if (widen) score_rows<FloatBlock, R>(task, queries, keys32, scores + 32 * r);
+      if (widen || task.is_single) score_rows<FloatBlock, R>(task, queries, single_keys, scores + 32 * r);
       else score_rows<HalfBlock, R>(task, queries, keys, scores + 32 * r);
     });
     for (int r = 0; r < task.num_rows; ++r) {
@@ -126,7 +129,7 @@ void attend(const AttentionTask& task) {
     }
     by_groups(task.num_rows, [&]<int R>(int r) {
       float* weighted = task.weighted + (size_t)r * task.padded_dim;
-      if (widen) add_values<FloatBlock, R>(task, scores + 32 * r, values32, num_keys, weighted);
+      if (widen || task.is_single) add_values<FloatBlock, R>(task, scores + 32 * r, single_values, num_keys, weighted);
       else add_values<HalfBlock, R>(task, scores + 32 * r, values, num_keys, weighted);
     });
   }

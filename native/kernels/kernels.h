@@ -50,8 +50,9 @@ struct AttentionTask {
   float softcap;             // 0: none
   const float* queries;      // (num_rows, padded_dim), rotated and scaled
   int first_key, end_key;    // first_key is a multiple of cache_block_tokens
-  const uint16_t* const* keys;    // one pointer per cache block from first_key on: (head_dim, 32) half precision
-  const uint16_t* const* values;  // (32, padded_dim)
+  const uint8_t* const* keys;    // one pointer per cache block from first_key on: (head_dim, 32)
+  const uint8_t* const* values;  // (32, padded_dim)
+  bool is_single;                // the cache's precision: single or half
   // Running softmax over the rows: largest score, sum of exponentials, weighted values (num_rows, padded_dim).
   float* largest;
   float* sums;

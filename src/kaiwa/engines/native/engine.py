@@ -19,6 +19,7 @@ MAX_STEP_TOKENS = 256
 MAX_SEQUENCES = 4
 """How many sequences of full context length the cache has address space for."""
 
+KV_DTYPES = ("float16", "float32")
 ISA_WORDS = {"avx512": "AVX-512 VNNI", "avx2": "AVX2", "portable": "portable"}
 
 
@@ -27,14 +28,16 @@ def load(
     *,
     threads: int | None = None,
     context_length: int | None = None,
+    kv_dtype: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> NativeEngine:
     """Pack a checkpoint's weights and record its family's program; the checkpoint may be closed after.
 
-    `context_length` in tokens, by default what the model was made for. The environment variable `KAIWA_ISA` forces an
+    `context_length` in tokens, by default what the model was made for. `kv_dtype`, what the key-value cache holds, is
+    "float16", or "float32" for a checkpoint in float32: whoever keeps one wants its exactness. The environment variable `KAIWA_ISA` forces an
     instruction-set tier. Raises `UnsupportedModel` or `InvalidOption`.
     """
-    return NativeEngine(checkpoint, threads, context_length, on_progress)
+    return NativeEngine(checkpoint, threads, context_length, kv_dtype, on_progress)
 
 
 class NativeEngine:
@@ -45,18 +48,20 @@ class NativeEngine:
         checkpoint: Checkpoint,
         num_threads: int | None,
         context_length: int | None,
+        kv_dtype: str | None,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
         config = checkpoint.config
         record = models.find(config["model_type"])
         isa = _choose_isa()
+        kv_dtype = _choose_kv_dtype(kv_dtype, checkpoint)
         context = _choose_context(context_length, config["max_position_embeddings"])
         self._pool = _native.ThreadPool(threads.choose(num_threads))
         weights = Weights(checkpoint, self._pool, on_progress)
         program = Program()
         record(program, config, weights)
         assert program.heads is not None
-        cache = _make_cache(program.num_layers, program.heads, context)
+        cache = _make_cache(program.num_layers, program.heads, context, is_single=kv_dtype == "float32")
         self._blocks = kv_cache.BlockPool(cache)
         self._native, self._logits_slot = program.compile(self._pool, cache, max_rows=MAX_STEP_TOKENS, isa=isa)
         self._sequences: dict[int, kv_cache.Sequence] = {}
@@ -167,6 +172,14 @@ def _choose_isa() -> str:
     return forced or available[0]
 
 
+def _choose_kv_dtype(requested: str | None, checkpoint: Checkpoint) -> str:
+    if requested is None:
+        return "float32" if _main_format(checkpoint) == "F32" else "float16"
+    if requested not in KV_DTYPES:
+        raise InvalidOption(f"kv_dtype={requested!r} is not known", hint=did_you_mean(requested, KV_DTYPES))
+    return requested
+
+
 def _choose_context(requested: int | None, longest: int) -> int:
     if requested is None:
         return longest
@@ -178,9 +191,9 @@ def _choose_context(requested: int | None, longest: int) -> int:
     return requested
 
 
-def _make_cache(num_layers: int, heads: Heads, context: int) -> _native.KvCache:
+def _make_cache(num_layers: int, heads: Heads, context: int, *, is_single: bool) -> _native.KvCache:
     num_blocks = MAX_SEQUENCES * -(-context // kv_cache.BLOCK_TOKENS)
-    return _native.KvCache(num_layers, heads.num_kv_heads, heads.head_dim, num_blocks)
+    return _native.KvCache(num_layers, heads.num_kv_heads, heads.head_dim, num_blocks, is_single)
 
 
 def _main_format(checkpoint: Checkpoint) -> str:
