@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from small_model import echoes, model, says, until
 
 from kaiwa.errors import ContextOverflow, InvalidMessages
 from kaiwa.events import Finished
+from small_model import echoes, model, says, until
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:

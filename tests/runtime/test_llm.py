@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from small_model import END, START, echoes, model, says, scripted, tokenizer
 
 import kaiwa as kw
 from kaiwa.engines.engine import Slice
@@ -17,6 +16,7 @@ from kaiwa.errors import ContextOverflow, InvalidMessages, InvalidOption, KaiwaE
 from kaiwa.events import Finished, PromptProgress, TextDelta
 from kaiwa.runtime.llm import LLM
 from kaiwa.sampling import Sampling
+from small_model import END, START, echoes, model, says, scripted, tokenizer
 
 
 def test_a_whole_answer() -> None:

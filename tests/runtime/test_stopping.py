@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from small_model import echoes, model, says, until
 
 from kaiwa.engines.engine import Slice
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.errors import KaiwaError
 from kaiwa.events import Event, Finished
+from small_model import echoes, model, says, until
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
 

@@ -115,7 +115,7 @@ def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_and_cache_in_float16(name: str, tmp_path: Path, isa: str) -> None:
-    """Models in float32 keep a float32 cache; all others a float16 one, and rounding both moves logits by up to 0.02."""
+    """Only float32 models keep a float32 cache. Rounding weights and cache moves these logits by up to 0.02."""
     expected = Expected.of(name)
     weights: dict[str, np.ndarray] = {}
     for shard in (FAMILIES / name).glob("*.safetensors"):
