@@ -13,6 +13,8 @@
 #include "matrix.h"
 #include "program.h"
 #include "sampling.h"
+#include "steps/linear.h"
+#include "steps/rows.h"
 #include "thread_pool.h"
 
 namespace nb = nanobind;
@@ -79,13 +81,13 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
   Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(1, 1, 16, 1, false), (int)rows);
   const int in = program.add_slot((int)columns), out = program.add_slot(matrix->rows());
-  program.add_step(Linear{in, nullptr, 0, {{matrix, nullptr, out}}, false, precise});
+  std::vector<Linear::Part> parts{{matrix, nullptr, out}};
+  program.add_step(std::make_unique<Linear>(in, nullptr, 0, std::move(parts), false, precise));
   nb::gil_scoped_release release;
   program.run_rows((int)rows, in, reinterpret_cast<const float*>(bytes.data()));
   std::vector<float> result(rows * matrix->rows());
   for (size_t r = 0; r < rows; ++r)
-    memcpy(result.data() + r * matrix->rows(), program.slot(out).data + r * program.slot(out).padded,
-           sizeof(float) * matrix->rows());
+    memcpy(result.data() + r * matrix->rows(), program.slot(out).row((int)r), sizeof(float) * matrix->rows());
   nb::gil_scoped_acquire acquire;
   return to_python(std::move(result), rows, matrix->rows());
 }
@@ -137,51 +139,50 @@ NB_MODULE(_native, m) {
            "pool"_a, "cache"_a, "max_rows"_a, "isa"_a = "")
       .def("add_rope", &Program::add_rope, "frequencies"_a, "magnitude"_a)
       .def("add_slot", &Program::add_slot, "width"_a)
-      .def("embed", [](Program& p, std::shared_ptr<Matrix> table, int out, float scale) { p.add_step(Embed{table, out, scale}); },
+      .def("embed", [](Program& p, std::shared_ptr<Matrix> table, int out, float scale) { p.add_step(std::make_unique<Embed>(table, out, scale)); },
            "table"_a, "out"_a, "scale"_a = 1.0f)
       .def("linear",
            [](Program& p, int in, Vector norm, float eps,
               const std::vector<std::tuple<std::shared_ptr<Matrix>, Vector, int>>& parts, bool accumulate,
               bool precise) {
-             Linear step{in, norm, eps, {}, accumulate, precise};
-             for (const auto& [weights, bias, out] : parts) step.parts.push_back({weights, bias, out});
-             p.add_step(std::move(step));
+             std::vector<Linear::Part> all;
+             for (const auto& [weights, bias, out] : parts) all.push_back({weights, bias, out});
+             p.add_step(std::make_unique<Linear>(in, norm, eps, std::move(all), accumulate, precise));
            },
            "in_"_a, "norm"_a.none(), "eps"_a, "parts"_a, "accumulate"_a, "precise"_a)
       .def("gated",
            [](Program& p, int in, Vector norm, float eps, std::shared_ptr<Matrix> gate, std::shared_ptr<Matrix> up,
               std::string_view activation, int out) {
              const auto kind = activation == "silu" ? Activation::Silu : Activation::GeluTanh;
-             p.add_step(Gated{in, norm, eps, gate, up, kind, out});
+             p.add_step(std::make_unique<Gated>(in, norm, eps, gate, up, kind, out));
            },
            "in_"_a, "norm"_a.none(), "eps"_a, "gate"_a, "up"_a, "activation"_a, "out"_a)
       .def("attention",
            [](Program& p, int queries, int keys, int values, int out, int layer, int num_heads, int num_kv_heads, int head_dim,
               float scale, float softcap, int window, int rope, bool interleaved, Vector query_norm,
               Vector key_norm, float norm_eps) {
-             p.add_step(Attention{queries, keys, values, out, layer, num_heads, num_kv_heads, head_dim, scale, softcap, window,
-                                  rope, interleaved, query_norm, key_norm, norm_eps});
+             p.add_attention(queries, keys, values, out, {layer, num_heads, num_kv_heads, head_dim, scale, softcap, window, rope,
+                                                          interleaved, query_norm, key_norm, norm_eps});
            },
            "queries"_a, "keys"_a, "values"_a, "out"_a, nb::kw_only(), "layer"_a, "num_heads"_a, "num_kv_heads"_a, "head_dim"_a,
            "scale"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a, "query_norm"_a.none(), "key_norm"_a.none(), "norm_eps"_a)
-      .def("select", [](Program& p, int in, int out) { p.add_step(Select{in, out}); }, "in_"_a, "out"_a)
+      .def("select", [](Program& p, int in, int out) { p.add_step(std::make_unique<Select>(in, out)); }, "in_"_a, "out"_a)
       .def("norm", [](Program& p, int in, Vector weight, float eps, int out) {
-             p.add_step(Norm{in, weight, eps, out});
+             p.add_step(std::make_unique<Norm>(in, weight, eps, out));
            }, "in_"_a, "weight"_a, "eps"_a, "out"_a)
-      .def("add", [](Program& p, int in, int out) { p.add_step(Add{in, out}); }, "in_"_a, "out"_a)
+      .def("add", [](Program& p, int in, int out) { p.add_step(std::make_unique<Add>(in, out)); }, "in_"_a, "out"_a)
       .def("run", &run, "token_ids"_a, "slices"_a, "logit_rows"_a)
       .def("read", [](const Program& p, int slot, int rows) {
              const Slot& s = p.slot(slot);
              if (rows < 0 || rows > p.max_rows()) throw std::invalid_argument("a program holds no such number of rows");
              std::vector<float> values((size_t)rows * s.width);
-             for (int r = 0; r < rows; ++r)
-               memcpy(values.data() + (size_t)r * s.width, s.data + (size_t)r * s.padded, sizeof(float) * s.width);
+             for (int r = 0; r < rows; ++r) memcpy(values.data() + (size_t)r * s.width, s.row(r), sizeof(float) * s.width);
              return to_python(std::move(values), rows, s.width);
            }, "slot"_a, "rows"_a)
       .def("sample", [](const Program& p, Sampler& sampler, int slot, int row) {
              const Slot& s = p.slot(slot);
              nb::gil_scoped_release release;
-             return sampler.sample({s.data + (size_t)row * s.padded, (size_t)s.width});
+             return sampler.sample({s.row(row), (size_t)s.width});
            }, "sampler"_a, "slot"_a, "row"_a)
       .def("set_profiling", &Program::set_profiling, "on"_a)
       .def_prop_ro("profile", &Program::profile);

@@ -27,7 +27,8 @@ struct Inputs {
   int32_t* negative_sums = nullptr;
 };
 
-// Where a panel's products go: row t's sixteen to out + t * stride, with `bias` added, or onto what is there.
+// Where a panel's products go: row t's sixteen to out + t * stride, with the sixteen of `bias` added unless it is null, or
+// onto what is there.
 struct Outputs {
   float* out;
   size_t stride;

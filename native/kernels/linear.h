@@ -2,9 +2,9 @@
 //
 // A row's result never depends on how many others are computed with it: the order of every sum is fixed by the panel.
 
-inline void write(const Outputs& to, int token, int panel, F32 value) {
+inline void write(const Outputs& to, int token, F32 value) {
   float* out = to.out + token * to.stride;
-  if (to.bias) value = add(value, load(to.bias + panel * panel_rows));
+  if (to.bias) value = add(value, load(to.bias));
   if (to.accumulate) value = add(value, load(out));
   store(out, value);
 }
@@ -33,7 +33,7 @@ template <Format F, int T> void float_tile(const Matrix& matrix, int panel, cons
   }
   if (c < columns)
     for (int t = 0; t < T; ++t) even[t] = fma(load_column<F>(weights, c), splat(x[t * in.stride + c]), even[t]);
-  for (int t = 0; t < T; ++t) write(out, token + t, panel, add(even[t], odd[t]));
+  for (int t = 0; t < T; ++t) write(out, token + t, add(even[t], odd[t]));
 }
 
 // ---- quantized matrices ---------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token
       if constexpr (has_min(F)) acc[t] = fma(s.min, splat(in.sums[block]), acc[t]);
     }
   }
-  for (int t = 0; t < T; ++t) write(out, token + t, panel, acc[t]);
+  for (int t = 0; t < T; ++t) write(out, token + t, acc[t]);
 }
 
 template <Format F> void panel(const Matrix& matrix, int index, const Inputs& in, int num_tokens, const Outputs& out) {

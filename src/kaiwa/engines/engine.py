@@ -74,7 +74,7 @@ class Engine(Protocol):
         """Compute all slices in one pass; for each a sampled token id, or None where none was asked for."""
         ...
 
-    def score(self, token_ids: Sequence[int]) -> memoryview:
+    def score(self, token_ids: Sequence[int]) -> memoryview[float]:
         """Logits after every token of a fresh sequence: float32, shape (tokens, vocab_size)."""
         ...
 

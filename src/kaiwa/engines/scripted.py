@@ -86,7 +86,7 @@ class ScriptedEngine:
         pending = self._pending[part.sequence]
         return pending.pop(0) if pending else self._end_id
 
-    def score(self, token_ids: Sequence[int]) -> memoryview:
+    def score(self, token_ids: Sequence[int]) -> memoryview[float]:
         raise NotImplementedError("a scripted engine has no probabilities")
 
     def shutdown(self) -> None:

@@ -34,8 +34,8 @@ def load(
     """Pack a checkpoint's weights and record its family's program; the checkpoint may be closed after.
 
     `context_length` in tokens, by default what the model was made for. `kv_dtype`, what the key-value cache holds, is
-    "float16", or "float32" for a checkpoint in float32: whoever keeps one wants its exactness. The environment variable `KAIWA_ISA` forces an
-    instruction-set tier. Raises `UnsupportedModel` or `InvalidOption`.
+    "float16", or "float32" for a checkpoint in float32: whoever keeps one wants its exactness. The environment variable
+    `KAIWA_ISA` forces an instruction-set tier. Raises `UnsupportedModel` or `InvalidOption`.
     """
     return NativeEngine(checkpoint, threads, context_length, kv_dtype, on_progress)
 
@@ -123,7 +123,7 @@ class NativeEngine:
         assert len(logit_rows) == sum(token is not None for token in sampled)
         return sampled
 
-    def score(self, token_ids: Sequence[int]) -> memoryview:
+    def score(self, token_ids: Sequence[int]) -> memoryview[float]:
         sequence = self.open()
         scores = bytearray()
         try:
@@ -210,5 +210,3 @@ def _count(shape: tuple[int, ...]) -> int:
     for size in shape:
         product *= size
     return product
-
-

@@ -50,7 +50,7 @@ class Weights:
         tensor = self._checkpoint.tensors.get(name)
         if tensor is None:
             return None
-        return list(self._pack(tensor, 1, tensor.shape[0]).unpack().tolist()[0])
+        return list(self._pack(tensor, 1, tensor.shape[0]).unpack().cast("B").cast("f"))
 
     def _tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         tensor = self._checkpoint.tensors.get(name)

@@ -34,15 +34,15 @@ def record(program: Program, config: Mapping[str, Any], weights: Weights, *, win
     program.logits(x, norm, eps, head)
 
 
-def _layer(
-    program: Program, config: Mapping[str, Any], weights: Weights, x: Value, layer: int, heads: Heads
-) -> Value:
+def _layer(program: Program, config: Mapping[str, Any], weights: Weights, x: Value, layer: int, heads: Heads) -> Value:
     hidden, inner, eps = config["hidden_size"], config["intermediate_size"], config["rms_norm_eps"]
     prefix = f"model.layers.{layer}"
 
     def project(name: str, rows: int, columns: int) -> Projection:
         full = f"{prefix}.self_attn.{name}"
-        return Projection(weights.matrix(f"{full}.weight", rows, columns), weights.optional_vector(f"{full}.bias", rows))
+        return Projection(
+            weights.matrix(f"{full}.weight", rows, columns), weights.optional_vector(f"{full}.bias", rows)
+        )
 
     attention_width, kv_width = heads.num_heads * heads.head_dim, heads.num_kv_heads * heads.head_dim
     normed = program.rms_norm(x, weights.vector(f"{prefix}.input_layernorm.weight", hidden), eps)

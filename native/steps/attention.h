@@ -1,0 +1,75 @@
+// Attention: rotates queries and keys, stores keys and values in the cache, and attends to all that the cache holds.
+#pragma once
+
+#include "step.h"
+
+namespace kaiwa {
+
+// How the attention of a batch is cut into pieces: the same for all layers.
+class AttentionPlan {
+ public:
+  struct Piece {
+    int slice, kv_head, first_token, num_tokens;
+    int first_key, end_key;  // of a piece whose keys are split; the others see all
+    int partial;             // where a split's result goes; -1: straight to the output
+  };
+
+  AttentionPlan(int num_kv_heads, int heads_per_kv) : num_kv_heads(num_kv_heads), heads_per_kv(heads_per_kv) {}
+  void make(const Context& context);
+  float* partial(int index, int padded_dim) { return partials_.data() + (size_t)index * heads_per_kv * (2 + padded_dim); }
+
+  const int num_kv_heads, heads_per_kv;
+  std::vector<Piece> pieces;
+  std::vector<int> split_slices;    // slices whose attention is split along the keys
+  std::vector<int> first_partials;  // of each slice: of its first head
+  std::vector<int> num_splits;
+  bool stores_first = false;        // all keys and values are stored before any attention
+
+ private:
+  // A split's result: heads_per_kv largest scores, as many sums, then weighted values.
+  std::vector<float> partials_;
+};
+
+struct AttentionOptions {
+  int layer, num_heads, num_kv_heads, head_dim;
+  float scale, softcap;
+  int window;
+  int rope;  // index; -1: none
+  bool interleaved;
+  Vector query_norm, key_norm;  // per head, before the rotation; null: none
+  float norm_eps;
+};
+
+class Attention : public Step {
+ public:
+  // The first of a program makes the plan that the others share. Throws std::invalid_argument for heads that do not fit
+  // each other.
+  Attention(int queries, int keys, int values, int out, AttentionOptions options, std::shared_ptr<AttentionPlan> plan);
+  const std::shared_ptr<AttentionPlan>& plan() const { return plan_; }
+
+  void prepare(const Context& context, int max_rows) override;
+  void begin(const Context& context) override;
+  void run(const Context& context, int thread) override;
+
+ private:
+  // Rows are those of one piece; (rows, padded_dim) each.
+  struct Scratch {
+    std::vector<float> queries, weighted, partial_weighted, largest, sums, partial_largest, partial_sums, kernel, key, value;
+    std::vector<const uint8_t*> keys, values;
+  };
+
+  void load_head(const Context& context, const float* from, int row, const Vector& norm, float* head) const;
+  void store(const Context& context, int slice, int token, int kv_head, Scratch& scratch) const;
+  void attend(const Context& context, const AttentionPlan::Piece& piece, Scratch& scratch) const;
+  void combine(const Context& context, int slice, int kv_head, Scratch& scratch) const;
+  void write(const Context& context, int first_row, int kv_head, int num_rows, const Scratch& scratch) const;
+
+  int queries_, keys_, values_, out_;
+  AttentionOptions options_;
+  std::shared_ptr<AttentionPlan> plan_;
+  bool is_first_;
+  int padded_dim_ = 0;
+  std::shared_ptr<std::vector<Scratch>> scratch_;  // of each thread
+};
+
+}  // namespace kaiwa
