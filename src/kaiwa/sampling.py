@@ -72,7 +72,7 @@ class Sampling:
     """The options of one answer, checked. The defaults here hold where neither model nor person says otherwise."""
 
     do_sample: bool = True
-    temperature: float = 1.0
+    temperature: float = 0.7
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
@@ -108,10 +108,9 @@ class Sampling:
     @classmethod
     def from_generation_config(cls, config: Mapping[str, Any]) -> Sampling:
         """The defaults that a model's `generation_config.json` asks for; what it says beyond this table is left."""
-        known = {name: config[name] for name in _BY_NAME if config.get(name) is not None and name != "stop"}
-        if "do_sample" not in known:
-            known["do_sample"] = any(name in known for name in ("temperature", "top_k", "top_p", "min_p"))
-        return cls().updated(known)
+        return cls().updated(
+            {name: config[name] for name in _BY_NAME if config.get(name) is not None and name != "stop"}
+        )
 
 
 def find(name: str) -> Option:

@@ -60,7 +60,8 @@ def load(
     try:
         tokenizer = _tokenizer(checkpoint)
         template = _template(tokenizer)
-        sampling = Sampling.from_generation_config(checkpoint.generation_config)
+        recommended = MODELS[model].generation_config if model in MODELS else {}
+        sampling = Sampling.from_generation_config({**recommended, **checkpoint.generation_config})
         if isinstance(engine, str):
             engine = _load_engine(checkpoint, threads, context_length, on_progress)
     finally:

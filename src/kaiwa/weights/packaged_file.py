@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class PackagedFile:
     member: str
     num_bytes: int
     sha256: str
+    generation_config: Mapping[str, Any] = field(default_factory=dict)
+    """What the model's makers recommend where the file itself says nothing."""
 
     @property
     def file_name(self) -> str:
