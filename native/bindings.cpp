@@ -79,7 +79,7 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   Bytes bytes(x);
   const size_t columns = matrix->columns(), rows = bytes.size() / sizeof(float) / columns;
   if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
-  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(1, 1, 16, 1, false), (int)rows);
+  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(std::vector<KvCache::Shape>{}, 1, false), (int)rows);
   const int in = program.add_slot((int)columns), out = program.add_slot(matrix->rows());
   std::vector<Linear::Part> parts{{matrix, nullptr, out}};
   program.add_step(std::make_unique<Linear>(in, nullptr, 0, std::move(parts), false, precise));
@@ -127,7 +127,12 @@ NB_MODULE(_native, m) {
   m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "", "precise"_a = false);
 
   nb::class_<KvCache>(m, "KvCache")
-      .def(nb::init<int, int, int, int, bool>(), "num_layers"_a, "num_heads"_a, "head_dim"_a, "num_blocks"_a, "is_single"_a)
+      .def(nb::new_([](const std::vector<std::tuple<int, int>>& layers, int num_blocks, bool is_single) {
+             std::vector<KvCache::Shape> shapes;
+             for (const auto& [num_heads, head_dim] : layers) shapes.push_back({num_heads, head_dim});
+             return std::make_shared<KvCache>(shapes, num_blocks, is_single);
+           }),
+           "layers"_a, "num_blocks"_a, "is_single"_a)
       .def_prop_ro("num_blocks", &KvCache::num_blocks)
       .def_prop_ro("block_bytes", &KvCache::block_bytes)
       .def("discard", &KvCache::discard, "block"_a);
@@ -160,12 +165,13 @@ NB_MODULE(_native, m) {
       .def("attention",
            [](Program& p, int queries, int keys, int values, int out, int layer, int num_heads, int num_kv_heads, int head_dim,
               float scale, float softcap, int window, int rope, bool interleaved, Vector query_norm,
-              Vector key_norm, float norm_eps) {
+              Vector key_norm, Vector value_norm, float norm_eps, bool gated) {
              p.add_attention(queries, keys, values, out, {layer, num_heads, num_kv_heads, head_dim, scale, softcap, window, rope,
-                                                          interleaved, query_norm, key_norm, norm_eps});
+                                                          interleaved, query_norm, key_norm, value_norm, norm_eps, gated});
            },
            "queries"_a, "keys"_a, "values"_a, "out"_a, nb::kw_only(), "layer"_a, "num_heads"_a, "num_kv_heads"_a, "head_dim"_a,
-           "scale"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a, "query_norm"_a.none(), "key_norm"_a.none(), "norm_eps"_a)
+           "scale"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a, "query_norm"_a.none(), "key_norm"_a.none(),
+           "value_norm"_a.none(), "norm_eps"_a, "gated"_a)
       .def("select", [](Program& p, int in, int out) { p.add_step(std::make_unique<Select>(in, out)); }, "in_"_a, "out"_a)
       .def("norm", [](Program& p, int in, Vector weight, float eps, int out) {
              p.add_step(std::make_unique<Norm>(in, weight, eps, out));

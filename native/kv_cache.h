@@ -2,41 +2,53 @@
 // Python.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <vector>
 
+#include "address_space.h"
 #include "kernels/kernels.h"
 
 namespace kaiwa {
 
 class KvCache {
  public:
-  // Reserves address space only: a block takes memory when it is first written.
-  // Throws std::bad_alloc when even that fails.
-  KvCache(int num_layers, int num_heads, int head_dim, int num_blocks, bool is_single);
-  ~KvCache();
-  KvCache(const KvCache&) = delete;
+  // What one layer keeps of a token; layers may differ.
+  struct Shape {
+    int num_heads, head_dim;
+  };
 
+  // A block takes memory when it is first written. Throws std::bad_alloc when not even addresses are left.
+  KvCache(const std::vector<Shape>& layers, int num_blocks, bool is_single);
+
+  int num_layers() const { return (int)layers_.size(); }
   int num_blocks() const { return num_blocks_; }
   size_t block_bytes() const { return block_bytes_; }
-  int padded_dim() const { return padded_dim_; }
+  const Shape& shape(int layer) const { return layers_[layer].shape; }
+  int padded_dim(int layer) const { return layers_[layer].padded_dim; }
   bool is_single() const { return is_single_; }
 
   // (head_dim, 32): transposed.
   uint8_t* keys(int block, int layer, int head) const {
-    return memory_ + block * block_bytes_ + (layer * num_heads_ + head) * head_bytes_;
+    return memory_.data() + block * block_bytes_ + layers_[layer].begin + head * layers_[layer].head_bytes;
   }
   // (32, padded_dim).
-  uint8_t* values(int block, int layer, int head) const { return keys(block, layer, head) + head_bytes_ / 2; }
+  uint8_t* values(int block, int layer, int head) const { return keys(block, layer, head) + layers_[layer].head_bytes / 2; }
 
   // Gives the memory of a block that nobody owns back to the system; its contents are zero after.
-  void discard(int block);
+  void discard(int block) { memory_.forget(block * block_bytes_, block_bytes_); }
 
  private:
-  int num_heads_, padded_dim_, num_blocks_;
+  struct Layer {
+    Shape shape;
+    int padded_dim;
+    size_t begin, head_bytes;  // in a block
+  };
+  static std::vector<Layer> lay_out(const std::vector<Shape>& shapes, bool is_single);
+
+  std::vector<Layer> layers_;
+  int num_blocks_;
   bool is_single_;
-  size_t head_bytes_, block_bytes_;
-  uint8_t* memory_;
+  size_t block_bytes_;
+  AddressSpace memory_;
 };
 
 }  // namespace kaiwa

@@ -48,9 +48,14 @@ void Program::add_step(std::unique_ptr<Step> step) {
 }
 
 void Program::add_attention(int queries, int keys, int values, int out, AttentionOptions options) {
-  auto step = std::make_unique<Attention>(queries, keys, values, out, std::move(options), attention_plan_);
-  attention_plan_ = step->plan();
-  add_step(std::move(step));
+  const int per_kv = options.num_heads / std::max(1, options.num_kv_heads), padded_dim = (options.head_dim + 15) / 16 * 16;
+  const auto known = std::find_if(attention_plans_.begin(), attention_plans_.end(), [&](const auto& plan) {
+    return plan->num_kv_heads == options.num_kv_heads && plan->heads_per_kv == per_kv && plan->padded_dim == padded_dim;
+  });
+  const bool is_new = known == attention_plans_.end();
+  const auto plan = is_new ? std::make_shared<AttentionPlan>(options.num_kv_heads, per_kv, padded_dim) : *known;
+  if (is_new) attention_plans_.push_back(plan);
+  add_step(std::make_unique<Attention>(queries, keys, values, out, std::move(options), plan, is_new));
 }
 
 void Program::set_profiling(bool on) {

@@ -42,7 +42,7 @@ class Program {
   std::vector<Slot> slots_;
   std::vector<Rope> ropes_;
   std::vector<std::unique_ptr<Step>> steps_;
-  std::shared_ptr<AttentionPlan> attention_plan_;
+  std::vector<std::shared_ptr<AttentionPlan>> attention_plans_;  // one for each shape of heads
   InputRows inputs_;
   Context context_{};
   std::vector<double> profile_;

@@ -43,6 +43,8 @@ void gate(Activation activation, const float* gates, const float* up, int count,
     F32 y;
     if (activation == Activation::Silu) {
       y = sigmoid_times(x, x);
+    } else if (activation == Activation::Sigmoid) {
+      y = sigmoid_times(splat(1.0f), x);
     } else {
       // 0.5 x (1 + tanh(u)) = x * sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3)
       const F32 cubic = fma(mul(mul(x, x), x), splat(0.044715f), x);

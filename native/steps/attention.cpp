@@ -56,24 +56,27 @@ void AttentionPlan::make(const Context& context) {
       for (int head = 0; head < num_kv_heads; ++head)
         pieces.push_back({s, head, t, std::min(tokens, slice.count - t), 0, end, -1});
   }
-  partials_.resize((size_t)num_partials * heads_per_kv * (2 + context.cache->padded_dim()));
+  partials_.resize((size_t)num_partials * heads_per_kv * (2 + padded_dim));
 }
 
-Attention::Attention(int queries, int keys, int values, int out, AttentionOptions options, std::shared_ptr<AttentionPlan> plan)
+Attention::Attention(int queries, int keys, int values, int out, AttentionOptions options, std::shared_ptr<AttentionPlan> plan,
+                     bool makes_plan)
     : queries_(queries), keys_(keys), values_(values), out_(out), options_(std::move(options)), plan_(std::move(plan)),
-      is_first_(!plan_) {
+      makes_plan_(makes_plan) {
   const int per_kv = options_.num_heads / options_.num_kv_heads;
   if (options_.num_heads % options_.num_kv_heads != 0)
     throw std::invalid_argument("the query heads cannot be shared out among the key-value heads");
   if (options_.head_dim > max_head_dim) throw std::invalid_argument("a head has more than 1,024 numbers");
   if (per_kv > max_attention_rows) throw std::invalid_argument("more than 64 query heads share one key-value head");
-  if (!plan_) plan_ = std::make_shared<AttentionPlan>(options_.num_kv_heads, per_kv);
-  if (plan_->num_kv_heads != options_.num_kv_heads || plan_->heads_per_kv != per_kv)
-    throw std::invalid_argument("all layers of a program must have the same number of attention heads");
 }
 
 void Attention::prepare(const Context& context, int) {
-  padded_dim_ = context.cache->padded_dim();
+  if (options_.layer < 0 || options_.layer >= context.cache->num_layers())
+    throw std::invalid_argument("the cache has no such layer");
+  const KvCache::Shape& shape = context.cache->shape(options_.layer);
+  if (shape.num_heads != options_.num_kv_heads || shape.head_dim != options_.head_dim)
+    throw std::invalid_argument("a layer of the cache has other heads than the attention that uses it");
+  padded_dim_ = context.cache->padded_dim(options_.layer);
   scratch_ = std::make_shared<std::vector<Scratch>>(context.num_threads());
   const size_t rows = max_attention_rows, matrix = rows * padded_dim_;
   for (Scratch& s : *scratch_) {
@@ -85,13 +88,13 @@ void Attention::prepare(const Context& context, int) {
 }
 
 void Attention::begin(const Context& context) {
-  if (is_first_) plan_->make(context);
+  if (makes_plan_) plan_->make(context);
 }
 
 void Attention::run(const Context& context, int thread) {
   Scratch& scratch = (*scratch_)[thread];
   const int heads = plan_->num_kv_heads;
-  if (plan_->stores_first) {
+  if (plan_->stores_first && keys_ >= 0) {
     counters_[0].share(context.num_tokens * heads, 8, [&](int i) {
       const int row = i / heads;
       const int slice = (int)(std::upper_bound(context.first_rows.begin(), context.first_rows.end(), row) -
@@ -127,6 +130,7 @@ void Attention::store(const Context& context, int slice, int token, int kv_head,
   load_head(context, context.row(keys_, row) + (size_t)kv_head * dim, row, options_.key_norm, key);
   std::fill(value + dim, value + padded_dim_, 0.0f);
   memcpy(value, context.row(values_, row) + (size_t)kv_head * dim, sizeof(float) * dim);
+  if (options_.value_norm) context.kernels->rms_norm(value, options_.value_norm->data(), options_.norm_eps, dim, value);
   uint8_t *keys = cache.keys(block, options_.layer, kv_head), *values = cache.values(block, options_.layer, kv_head);
   if (cache.is_single()) {
     for (int d = 0; d < dim; ++d) reinterpret_cast<float*>(keys)[d * cache_block_tokens + at] = key[d];
@@ -147,13 +151,13 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
   const int first_position = slice.start + piece.first_token, last_position = first_position + piece.num_tokens - 1;
   const bool is_split = piece.partial >= 0;
   // A single token's key is stored by whoever computes the piece that it belongs to.
-  if (!plan_->stores_first && piece.end_key == last_position + 1)
+  if (keys_ >= 0 && !plan_->stores_first && piece.end_key == last_position + 1)
     store(context, piece.slice, piece.first_token, piece.kv_head, s);
 
   for (int r = 0; r < num_rows; ++r) {
     const int row = first_row + r / per_kv, head = piece.kv_head * per_kv + r % per_kv;
     float* query = s.queries.data() + (size_t)r * padded_dim_;
-    load_head(context, context.row(queries_, row) + (size_t)head * options_.head_dim, row, options_.query_norm, query);
+    load_head(context, context.row(queries_, row) + (size_t)head * query_stride(), row, options_.query_norm, query);
     for (int d = 0; d < options_.head_dim; ++d) query[d] *= options_.scale;
   }
 
@@ -183,7 +187,7 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
                                        s.partial_largest.data(), s.partial_sums.data(), s.partial_weighted.data());
   }
   if (!is_split) return write(context, first_row, piece.kv_head, num_rows, s);
-  float* result = plan_->partial(piece.partial, padded_dim_);
+  float* result = plan_->partial(piece.partial);
   result = std::copy_n(s.partial_largest.data(), per_kv, result);
   result = std::copy_n(s.partial_sums.data(), per_kv, result);
   std::copy_n(s.partial_weighted.data(), (size_t)per_kv * padded_dim_, result);
@@ -193,19 +197,25 @@ void Attention::combine(const Context& context, int slice, int kv_head, Scratch&
   const int per_kv = plan_->heads_per_kv, splits = plan_->num_splits[slice];
   clear(per_kv, padded_dim_, s.largest, s.sums, s.weighted);
   for (int i = 0; i < splits; ++i) {
-    const float* part = plan_->partial(plan_->first_partials[slice] + kv_head * splits + i, padded_dim_);
+    const float* part = plan_->partial(plan_->first_partials[slice] + kv_head * splits + i);
     context.kernels->merge_attention(per_kv, padded_dim_, s.largest.data(), s.sums.data(), s.weighted.data(), part,
                                      part + per_kv, part + 2 * per_kv);
   }
   write(context, context.first_rows[slice], kv_head, per_kv, s);
 }
 
-void Attention::write(const Context& context, int first_row, int kv_head, int num_rows, const Scratch& s) const {
+void Attention::write(const Context& context, int first_row, int kv_head, int num_rows, Scratch& s) const {
   const int per_kv = plan_->heads_per_kv, dim = options_.head_dim;
   for (int r = 0; r < num_rows; ++r) {
-    float* out = context.row(out_, first_row + r / per_kv) + (size_t)(kv_head * per_kv + r % per_kv) * dim;
-    const float* weighted = s.weighted.data() + (size_t)r * padded_dim_;
-    for (int d = 0; d < dim; ++d) out[d] = weighted[d] / s.sums[r];
+    const int row = first_row + r / per_kv, head = kv_head * per_kv + r % per_kv;
+    float* weighted = s.weighted.data() + (size_t)r * padded_dim_;
+    for (int d = 0; d < dim; ++d) weighted[d] /= s.sums[r];
+    if (options_.is_gated) {
+      float* gate = s.key.data();
+      memcpy(gate, context.row(queries_, row) + (size_t)head * query_stride() + dim, sizeof(float) * dim);
+      context.kernels->gate(Activation::Sigmoid, gate, weighted, padded_dim_, weighted);
+    }
+    memcpy(context.row(out_, row) + (size_t)head * dim, weighted, sizeof(float) * dim);
   }
 }
 

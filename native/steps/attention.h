@@ -5,7 +5,7 @@
 
 namespace kaiwa {
 
-// How the attention of a batch is cut into pieces: the same for all layers.
+// How the attention of a batch is cut into pieces: the same for all layers with the same heads.
 class AttentionPlan {
  public:
   struct Piece {
@@ -14,11 +14,12 @@ class AttentionPlan {
     int partial;             // where a split's result goes; -1: straight to the output
   };
 
-  AttentionPlan(int num_kv_heads, int heads_per_kv) : num_kv_heads(num_kv_heads), heads_per_kv(heads_per_kv) {}
+  AttentionPlan(int num_kv_heads, int heads_per_kv, int padded_dim)
+      : num_kv_heads(num_kv_heads), heads_per_kv(heads_per_kv), padded_dim(padded_dim) {}
   void make(const Context& context);
-  float* partial(int index, int padded_dim) { return partials_.data() + (size_t)index * heads_per_kv * (2 + padded_dim); }
+  float* partial(int index) { return partials_.data() + (size_t)index * heads_per_kv * (2 + padded_dim); }
 
-  const int num_kv_heads, heads_per_kv;
+  const int num_kv_heads, heads_per_kv, padded_dim;
   std::vector<Piece> pieces;
   std::vector<int> split_slices;    // slices whose attention is split along the keys
   std::vector<int> first_partials;  // of each slice: of its first head
@@ -31,21 +32,23 @@ class AttentionPlan {
 };
 
 struct AttentionOptions {
-  int layer, num_heads, num_kv_heads, head_dim;
+  int layer;  // of the cache
+  int num_heads, num_kv_heads, head_dim;
   float scale, softcap;
   int window;
   int rope;  // index; -1: none
   bool interleaved;
-  Vector query_norm, key_norm;  // per head, before the rotation; null: none
+  Vector query_norm, key_norm, value_norm;  // per head, before the rotation; null: none
   float norm_eps;
+  bool is_gated;  // each query head is followed by as many numbers, whose sigmoid multiplies what it finds
 };
 
 class Attention : public Step {
  public:
-  // The first of a program makes the plan that the others share. Throws std::invalid_argument for heads that do not fit
-  // each other.
-  Attention(int queries, int keys, int values, int out, AttentionOptions options, std::shared_ptr<AttentionPlan> plan);
-  const std::shared_ptr<AttentionPlan>& plan() const { return plan_; }
+  // `keys` and `values` are -1 for a layer that reads what another one stored. The plan is made by the first step that
+  // has it. Throws std::invalid_argument for heads that do not fit each other.
+  Attention(int queries, int keys, int values, int out, AttentionOptions options, std::shared_ptr<AttentionPlan> plan,
+            bool makes_plan);
 
   void prepare(const Context& context, int max_rows) override;
   void begin(const Context& context) override;
@@ -58,16 +61,17 @@ class Attention : public Step {
     std::vector<const uint8_t*> keys, values;
   };
 
+  int query_stride() const { return options_.is_gated ? 2 * options_.head_dim : options_.head_dim; }
   void load_head(const Context& context, const float* from, int row, const Vector& norm, float* head) const;
   void store(const Context& context, int slice, int token, int kv_head, Scratch& scratch) const;
   void attend(const Context& context, const AttentionPlan::Piece& piece, Scratch& scratch) const;
   void combine(const Context& context, int slice, int kv_head, Scratch& scratch) const;
-  void write(const Context& context, int first_row, int kv_head, int num_rows, const Scratch& scratch) const;
+  void write(const Context& context, int first_row, int kv_head, int num_rows, Scratch& scratch) const;
 
   int queries_, keys_, values_, out_;
   AttentionOptions options_;
   std::shared_ptr<AttentionPlan> plan_;
-  bool is_first_;
+  bool makes_plan_;
   int padded_dim_ = 0;
   std::shared_ptr<std::vector<Scratch>> scratch_;  // of each thread
 };

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from kaiwa.engines.engine import EngineInfo, Slice
 from kaiwa.engines.native import _native, kv_cache, models, threads
-from kaiwa.engines.native.program import Heads, Program
+from kaiwa.engines.native.program import Program
 from kaiwa.engines.native.weights import Weights
 from kaiwa.errors import ContextOverflow, InvalidOption, did_you_mean
 from kaiwa.events import Progress
@@ -60,8 +60,7 @@ class NativeEngine:
         weights = Weights(checkpoint, self._pool, on_progress)
         program = Program()
         record(program, config, weights)
-        assert program.heads is not None
-        cache = _make_cache(program.num_layers, program.heads, context, is_single=kv_dtype == "float32")
+        cache = _make_cache(program.cache_shapes, context, is_single=kv_dtype == "float32")
         self._blocks = kv_cache.BlockPool(cache)
         self._native, self._logits_slot = program.compile(self._pool, cache, max_rows=MAX_STEP_TOKENS, isa=isa)
         self._sequences: dict[int, kv_cache.Sequence] = {}
@@ -191,9 +190,9 @@ def _choose_context(requested: int | None, longest: int) -> int:
     return requested
 
 
-def _make_cache(num_layers: int, heads: Heads, context: int, *, is_single: bool) -> _native.KvCache:
+def _make_cache(shapes: Sequence[tuple[int, int]], context: int, *, is_single: bool) -> _native.KvCache:
     num_blocks = MAX_SEQUENCES * -(-context // kv_cache.BLOCK_TOKENS)
-    return _native.KvCache(num_layers, heads.num_kv_heads, heads.head_dim, num_blocks, is_single)
+    return _native.KvCache(shapes, num_blocks, is_single)
 
 
 def _main_format(checkpoint: Checkpoint) -> str:

@@ -55,7 +55,10 @@ class Heads:
     softcap: float = 0.0
     query_norm: Vector | None = None
     key_norm: Vector | None = None
+    value_norm: Vector | None = None
     norm_eps: float = 0.0
+    is_gated: bool = False
+    """Each query head is followed by as many numbers, whose sigmoid multiplies what the head finds."""
 
 
 Emit = Callable[[_native.Program, dict[int, int]], None]
@@ -68,14 +71,18 @@ class Program:
         self._values: list[Value] = []
         self._steps: list[tuple[Emit, tuple[int, ...]]] = []
         self._output: Value | None = None
-        self.num_layers = 0
-        self.heads: Heads | None = None
+        self._cache_layers: dict[int, tuple[int, int]] = {}
 
     @property
     def output(self) -> Value:
         """The logits."""
         assert self._output is not None, "a program ends with logits"
         return self._output
+
+    @property
+    def cache_shapes(self) -> list[tuple[int, int]]:
+        """Key-value heads and their size, for each layer that stores any."""
+        return list(self._cache_layers.values())
 
     def embed(self, table: Matrix, *, scale: float = 1.0) -> Value:
         """The table's row for each token id."""
@@ -121,20 +128,25 @@ class Program:
         self._record([source, out], emit)
         return out
 
-    def attention(self, queries: Value, keys: Value, values: Value, layer: int, heads: Heads) -> Value:
-        """Rotates queries and keys, stores keys and values in the cache, and attends to all that the cache holds."""
+    def attention(self, queries: Value, keys: Value | None, values: Value | None, layer: int, heads: Heads) -> Value:
+        """Rotates queries and keys, stores keys and values in the cache, and attends to all that the cache holds.
+
+        Without `keys` and `values` it attends to what this `layer` of the cache was given before.
+        """
         out = self._value(heads.num_heads * heads.head_dim)
-        self.num_layers = max(self.num_layers, layer + 1)
-        self.heads = heads
+        if keys is not None:
+            self._cache_layers[layer] = (heads.num_kv_heads, heads.head_dim)
+        cache_layer = list(self._cache_layers).index(layer)
+        stored = [value for value in (keys, values) if value is not None]
 
         def emit(native: _native.Program, slot: dict[int, int]) -> None:
             rope = -1 if heads.rope is None else native.add_rope(heads.rope.frequencies, heads.rope.magnitude)
             native.attention(
                 slot[queries.index],
-                slot[keys.index],
-                slot[values.index],
+                -1 if keys is None else slot[keys.index],
+                -1 if values is None else slot[values.index],
                 slot[out.index],
-                layer=layer,
+                layer=cache_layer,
                 num_heads=heads.num_heads,
                 num_kv_heads=heads.num_kv_heads,
                 head_dim=heads.head_dim,
@@ -145,10 +157,12 @@ class Program:
                 interleaved=heads.rope_is_interleaved,
                 query_norm=heads.query_norm,
                 key_norm=heads.key_norm,
+                value_norm=heads.value_norm,
                 norm_eps=heads.norm_eps,
+                gated=heads.is_gated,
             )
 
-        self._record([queries, keys, values, out], emit)
+        self._record([queries, *stored, out], emit)
         return out
 
     def logits(self, x: Value, weight: Vector, eps: float, head: Matrix) -> None:
