@@ -8,7 +8,7 @@ MODEL ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help chat test lint format types bench oracle golden clean
+.PHONY: help chat test lint format types bench speed oracle golden clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -32,6 +32,9 @@ types: .venv/kaiwa .venv/tools ## check the types, strictly
 
 bench: .venv/kaiwa .venv/bench ## measure speed and memory beside llama.cpp
 	@.venv/bin/kaiwa bench $(MODEL) --against llama.cpp $(ARGS)
+
+speed: .venv/kaiwa .venv/speed ## measure the engine's table of benchmarks/README.md; ARGS='--only prompt' some of it
+	@.venv/bin/python benchmarks/engine.py $(ARGS)
 
 oracle: .venv-oracle/kaiwa ## compare live with torch and transformers (installs both)
 	@.venv-oracle/bin/python -m pytest -m oracle $(ARGS)
@@ -62,6 +65,10 @@ clean: ## remove everything that these targets made
 
 .venv/bench: .venv/pip
 	@.venv/bin/pip install --quiet --group bench
+	@touch $@
+
+.venv/speed: .venv/pip
+	@.venv/bin/pip install --quiet --group speed
 	@touch $@
 
 .venv-oracle/kaiwa: .venv-oracle/pip $(SOURCES)

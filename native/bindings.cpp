@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -10,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bandwidth.h"
+#include "dot_peak.h"
 #include "matrix.h"
 #include "program.h"
 #include "sampling.h"
@@ -213,5 +215,7 @@ NB_MODULE(_native, m) {
     for (const Kernels* kernels : available_kernels()) names.emplace_back(kernels->name);
     return names;
   });
+  m.def("dot_peak", [](int num_threads, std::string_view isa) { return dot_peak(num_threads, *kernels_named(isa)); },
+        "num_threads"_a, "isa"_a = "", nb::call_guard<nb::gil_scoped_release>());
   m.def("read_bandwidth", &read_bandwidth, "num_threads"_a, "num_bytes"_a, nb::call_guard<nb::gil_scoped_release>());
 }

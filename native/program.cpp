@@ -6,8 +6,29 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <typeinfo>
+
+#if defined(__GNUG__)
+#include <cxxabi.h>
+#endif
 
 namespace kaiwa {
+namespace {
+
+// "Linear" of the type kaiwa::Linear, whatever the compiler calls it.
+std::string class_name(const std::type_info& type) {
+#if defined(__GNUG__)
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  const std::string name = plain ? plain.get() : type.name();
+#else
+  const std::string name = type.name();
+#endif
+  const size_t end_of_scope = name.rfind(':');
+  return end_of_scope == std::string::npos ? name : name.substr(end_of_scope + 1);
+}
+
+}  // namespace
 
 Slot::Slot(int width, int max_rows) : width(width), padded((width + 15) / 16 * 16) {
   const size_t bytes = sizeof(float) * padded * max_rows;
@@ -61,6 +82,15 @@ void Program::add_attention(int queries, int keys, int values, int out, Attentio
 void Program::set_profiling(bool on) {
   is_profiling_ = on;
   profile_.assign(steps_.size(), 0.0);
+}
+
+std::vector<std::pair<std::string, double>> Program::profile() const {
+  std::vector<std::pair<std::string, double>> kinds;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = *steps_[i];
+    kinds.emplace_back(class_name(typeid(step)), profile_[i]);
+  }
+  return kinds;
 }
 
 void Program::check(const Batch& batch) const {

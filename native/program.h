@@ -1,6 +1,9 @@
 // A model as a list of steps over rows of numbers, recorded once and replayed for every batch.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "steps/attention.h"
 #include "steps/input_rows.h"
 #include "steps/step.h"
@@ -27,8 +30,8 @@ class Program {
   // The last value of a slot; rows beyond those of the last batch are old.
   const Slot& slot(int index) const { return slots_.at(index); }
   int max_rows() const { return max_rows_; }
-  // Seconds that each step took, summed over all runs since profiling began.
-  const std::vector<double>& profile() const { return profile_; }
+  // What kind of step each is, and the seconds that it took, summed over all runs since profiling began.
+  std::vector<std::pair<std::string, double>> profile() const;
   void set_profiling(bool on);
 
  private:

@@ -80,6 +80,8 @@ struct Kernels {
   void (*merge_attention)(int num_rows, int padded_dim, float* largest, float* sums, float* weighted, const float* largest2,
                           const float* sums2, const float* weighted2);
   void (*store_half)(const float* x, int count, uint16_t* out);  // count is a multiple of 16
+  // Multiplies 64 pairs of bytes `count` times, a multiple of 16, and adds all up.
+  void (*multiply_bytes)(int count, int32_t* out);
 };
 
 // The tiers that were compiled in and that this processor has, best first.

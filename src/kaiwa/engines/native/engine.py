@@ -134,6 +134,14 @@ class NativeEngine:
             self.close(sequence)
         return memoryview(scores).cast("f", (len(token_ids), self.info.vocab_size))
 
+    def set_profiling(self, on: bool) -> None:
+        """Measure each step of the program from now on, or no more; what was measured is forgotten."""
+        self._native.set_profiling(on)
+
+    def profile(self) -> list[tuple[str, float]]:
+        """The kind of each step in order ("Linear"), and the seconds it took since profiling began."""
+        return self._native.profile
+
     def shutdown(self) -> None:
         self._sequences.clear()
         del self._native, self._blocks, self._pool
