@@ -1,5 +1,9 @@
 #include "kernels.h"
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 namespace kaiwa {
 
 #if defined(__x86_64__)
@@ -8,6 +12,19 @@ const Kernels* table(std::string_view name);
 }
 namespace avx2 {
 const Kernels* table(std::string_view name);
+}
+#elif defined(__aarch64__)
+namespace neon {
+const Kernels* table(std::string_view name);
+}
+
+static bool has_dot_product() {
+#if defined(__linux__)
+  constexpr unsigned long asimddp = 1 << 20;  // HWCAP_ASIMDDP
+  return getauxval(AT_HWCAP) & asimddp;
+#else
+  return true;  // every Arm processor that Apple has sold computers with
+#endif
 }
 #endif
 namespace portable {
@@ -24,6 +41,8 @@ const std::vector<const Kernels*>& available_kernels() {
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni"))
       found.push_back(avx512::table("avx512"));
     if (has_avx2) found.push_back(avx2::table("avx2"));
+#elif defined(__aarch64__)
+    if (has_dot_product()) found.push_back(neon::table("neon"));
 #endif
     found.push_back(portable::table("portable"));
     return found;

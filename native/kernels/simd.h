@@ -1,6 +1,6 @@
 // Sixteen lanes of arithmetic, written once for each instruction set.
 //
-// A kernel file defines KAIWA_AVX512 or KAIWA_AVX2 (or neither) and includes this header inside its own namespace, so
+// A kernel file defines KAIWA_AVX512, KAIWA_AVX2 or KAIWA_NEON (or none) and includes this header inside its own namespace, so
 // that the same kernel source becomes one tier after another. F32 and I32 are 16 lanes; U8 is 64 bytes, of which lane
 // i of a dot product owns bytes 4i..4i+3.
 
@@ -194,6 +194,10 @@ inline I32 dot4(I32 acc, U8 w, const int8_t* a) {
   return {dot4_half(acc.a, w.a, v), dot4_half(acc.b, w.b, v)};
 }
 
+#elif defined(KAIWA_NEON)
+
+#include "simd_neon.h"
+
 #else
 
 struct F32 { float v[16]; };
@@ -269,7 +273,8 @@ inline I32 dot4(const I32& acc, const U8& w, const int8_t* a) {
 #undef KAIWA_LANES
 #endif
 
-// Four products of unsigned 8-bit weights, of which the AVX2 tier's 16-bit sums cannot hold a pair.
+// Four products of unsigned 8-bit weights: the AVX2 tier's 16-bit sums cannot hold a pair of them, and the instruction of
+// the NEON tier takes them for signed.
 inline I32 dot4_wide(I32 acc, U8 w, const int8_t* a) {
 #if defined(KAIWA_AVX2)
   int32_t four;
@@ -281,6 +286,15 @@ inline I32 dot4_wide(I32 acc, U8 w, const int8_t* a) {
               dot4_half(_mm256_setzero_si256(), _mm256_and_si256(_mm256_srli_epi16(w.b, 7), one), v)};
   acc = add(acc, shift_left<7>(tops));
   return {dot4_half(acc.a, _mm256_and_si256(w.a, low), v), dot4_half(acc.b, _mm256_and_si256(w.b, low), v)};
+#elif defined(KAIWA_NEON)
+  // w = (w - 128) + 128, and 128 times the sum of `a` is the same for all lanes.
+  const int8x16_t four = splat_four(a);
+  const int32x4_t rest = vshlq_n_s32(vdotq_s32(vdupq_n_s32(0), vdupq_n_s8(1), four), 7);
+  for (int i = 0; i < 4; ++i) {
+    const int8x16_t less = vreinterpretq_s8_u8(veorq_u8(w.v[i], vdupq_n_u8(128)));
+    acc.v[i] = vdotq_s32(vaddq_s32(acc.v[i], rest), less, four);
+  }
+  return acc;
 #else
   return dot4(acc, w, a);
 #endif

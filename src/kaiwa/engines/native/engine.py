@@ -20,7 +20,7 @@ MAX_SEQUENCES = 4
 """How many sequences of full context length the cache has address space for."""
 
 KV_DTYPES = ("float16", "float32")
-ISA_WORDS = {"avx512": "AVX-512 VNNI", "avx2": "AVX2", "portable": "portable"}
+ISA_WORDS = {"avx512": "AVX-512 VNNI", "avx2": "AVX2", "neon": "Arm NEON", "portable": "portable"}
 
 
 def load(

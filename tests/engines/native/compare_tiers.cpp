@@ -1,0 +1,183 @@
+// Runs every kernel of every tier that this processor has beside the portable tier, and prints how far they differ.
+//
+//   compare_tiers FOLDER ROWS COLUMNS
+//
+// FOLDER holds ROWS x COLUMNS random weights for each number format: Q4_0.bin and so on. A line of output is the tier,
+// the kernel and the largest difference, as a share of the largest number that the portable tier found.
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "matrix.h"
+#include "thread_pool.h"
+
+using namespace kaiwa;
+using Floats = std::vector<float>;
+
+namespace {
+
+std::mt19937 random_bits(1);
+
+Floats random_floats(size_t count) {
+  std::normal_distribution<float> normal;
+  Floats values(count);
+  for (float& value : values) value = normal(random_bits);
+  return values;
+}
+
+double difference(const Floats& found, const Floats& expected) {
+  double largest = 1e-30, apart = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, (double)std::fabs(expected[i]));
+    // Written so that NaN counts as far apart.
+    const double gap = std::fabs((double)found[i] - expected[i]);
+    if (!(gap <= apart)) apart = std::isnan(gap) ? INFINITY : gap;
+  }
+  return apart / largest;
+}
+
+void tell(const Kernels& tier, const std::string& kernel, const Floats& found, const Floats& expected) {
+  printf("%s\t%s\t%.3g\n", std::string(tier.name).c_str(), kernel.c_str(), difference(found, expected));
+}
+
+// Quantized rows, and the memory they lie in.
+struct QuantizedRows {
+  QuantizedRows(const Kernels& kernels, const Floats& x, int rows, int columns) {
+    const size_t blocks = (size_t)rows * columns / block_columns;
+    quants.resize(x.size()), residual.resize(x.size());
+    scales.resize(blocks), offsets.resize(blocks), sums.resize(blocks), negative_sums.resize(2 * blocks);
+    for (int r = 0; r < rows; ++r) {
+      const size_t b = (size_t)r * columns / block_columns, at = (size_t)r * columns;
+      kernels.quantize(x.data() + at,
+                       {nullptr, 0, columns, &quants[at], &scales[b], &offsets[b], &sums[b], &negative_sums[2 * b]},
+                       &residual[at]);
+    }
+    inputs = {x.data(), (size_t)columns, columns, quants.data(), scales.data(), offsets.data(), sums.data(), negative_sums.data()};
+  }
+  // All that was computed, as numbers.
+  Floats all() const {
+    Floats values(quants.begin(), quants.end());
+    for (const Floats* part : {&residual, &scales, &offsets, &sums}) values.insert(values.end(), part->begin(), part->end());
+    values.insert(values.end(), negative_sums.begin(), negative_sums.end());
+    return values;
+  }
+  std::vector<int8_t> quants;
+  Floats residual, scales, offsets, sums;
+  std::vector<int32_t> negative_sums;
+  Inputs inputs;
+};
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void compare_products(const Kernels& tier, const Kernels& portable, const std::string& folder, int rows, int columns) {
+  ThreadPool pool(1);
+  for (int f = 0; f < num_formats; ++f) {
+    const std::string name(info((Format)f).name);
+    const std::vector<uint8_t> data = read_file(folder + "/" + name + ".bin");
+    const Matrix matrix((Format)f, data.data(), data.size(), rows, columns, pool);
+    for (int tokens : {1, 3, 13}) {
+      const Floats x = random_floats((size_t)tokens * columns);
+      const QuantizedRows quantized(portable, x, tokens, columns);
+      const size_t stride = (size_t)matrix.num_panels() * panel_rows;
+      const Floats bias = random_floats(stride);
+      Floats found(tokens * stride, 1.0f), expected(tokens * stride, 1.0f);
+      for (int p = 0; p < matrix.num_panels(); ++p) {
+        const bool accumulate = p % 2, biased = p % 3 == 0;
+        const float* panel_bias = biased ? &bias[p * panel_rows] : nullptr;
+        tier.panel[f](matrix, p, quantized.inputs, tokens, {&found[p * panel_rows], stride, panel_bias, accumulate});
+        portable.panel[f](matrix, p, quantized.inputs, tokens, {&expected[p * panel_rows], stride, panel_bias, accumulate});
+      }
+      tell(tier, "product of " + name + " with " + std::to_string(tokens), found, expected);
+    }
+  }
+}
+
+void compare_rows(const Kernels& tier, const Kernels& portable) {
+  constexpr int count = 1024;
+  const Floats x = random_floats(count), y = random_floats(count);
+  const auto both = [&](const std::string& name, const auto& compute) {
+    Floats found = y, expected = y;
+    compute(tier, found.data());
+    compute(portable, expected.data());
+    tell(tier, name, found, expected);
+  };
+  both("rms_norm", [&](const Kernels& k, float* out) { k.rms_norm(x.data(), y.data(), 1e-5f, count, out); });
+  both("add", [&](const Kernels& k, float* out) { k.add(x.data(), count, out); });
+  both("silu", [&](const Kernels& k, float* out) { k.gate(Activation::Silu, x.data(), y.data(), count, out); });
+  both("gelu", [&](const Kernels& k, float* out) { k.gate(Activation::GeluTanh, x.data(), y.data(), count, out); });
+  both("store_half", [&](const Kernels& k, float* out) {
+    std::vector<uint16_t> halves(count);
+    Floats spread = x;
+    for (int i = 0; i < count; ++i) spread[i] *= std::exp2f((float)(i % 64 - 40));  // subnormal, normal and infinite ones
+    k.store_half(spread.data(), count, halves.data());
+    std::copy(halves.begin(), halves.end(), out);
+  });
+  both("multiply_bytes", [&](const Kernels& k, float* out) {
+    int32_t total;
+    k.multiply_bytes(32, &total);
+    out[0] = (float)total;
+  });
+  Floats wide = x;
+  for (int i = 0; i < count; ++i) wide[i] = i < 64 ? 0.0f : wide[i] * std::exp2f((float)(i / 32 - 16));
+  tell(tier, "quantize", QuantizedRows(tier, wide, 1, count).all(), QuantizedRows(portable, wide, 1, count).all());
+}
+
+void compare_attention(const Kernels& tier, const Kernels& portable, int num_tokens, int head_dim, bool is_single, int window,
+                       float softcap) {
+  constexpr int heads = 3, blocks = 4;
+  const int rows = num_tokens * heads, padded = (head_dim + 15) / 16 * 16, end = 100;
+  const size_t block_numbers = (size_t)cache_block_tokens * padded;
+  Floats cache = random_floats(2 * blocks * block_numbers), queries = random_floats((size_t)rows * padded);
+  std::vector<uint16_t> halves(cache.size());
+  portable.store_half(cache.data(), (int)cache.size(), halves.data());
+  std::vector<const uint8_t*> keys, values;
+  for (int b = 0; b < 2 * blocks; ++b) {
+    const void* block = is_single ? (const void*)&cache[b * block_numbers] : (const void*)&halves[b * block_numbers];
+    (b < blocks ? keys : values).push_back(static_cast<const uint8_t*>(block));
+  }
+  const auto attend = [&](const Kernels& k) {
+    Floats largest(rows, -1e30f), sums(rows), weighted((size_t)rows * padded), scratch(attention_scratch(padded));
+    AttentionTask task{};
+    task.num_rows = rows, task.heads_per_group = heads, task.head_dim = head_dim, task.padded_dim = padded;
+    task.first_position = end - num_tokens, task.window = window, task.softcap = softcap;
+    task.queries = queries.data(), task.first_key = 0, task.end_key = end;
+    task.keys = keys.data(), task.values = values.data(), task.is_single = is_single;
+    task.largest = largest.data(), task.sums = sums.data(), task.weighted = weighted.data(), task.scratch = scratch.data();
+    k.attend(task);
+    const Floats largest2 = largest, sums2 = sums, weighted2 = weighted;
+    for (float& peak : largest) peak -= 1;
+    k.merge_attention(rows, padded, largest.data(), sums.data(), weighted.data(), largest2.data(), sums2.data(), weighted2.data());
+    Floats all = weighted;
+    all.insert(all.end(), sums.begin(), sums.end());
+    all.insert(all.end(), largest.begin(), largest.end());
+    return all;
+  };
+  tell(tier, "attention", attend(tier), attend(portable));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 4) return fprintf(stderr, "usage: compare_tiers FOLDER ROWS COLUMNS\n"), 2;
+  const Kernels& portable = *available_kernels().back();
+  for (const Kernels* tier : available_kernels()) {
+    compare_products(*tier, portable, arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]));
+    compare_rows(*tier, portable);
+    for (int tokens : {1, 4, 16})
+      for (bool is_single : {false, true}) {
+        compare_attention(*tier, portable, tokens, 64, is_single, 0, 0);
+        compare_attention(*tier, portable, tokens, 40, is_single, 45, 0);
+        compare_attention(*tier, portable, tokens, 48, is_single, 0, 20);
+      }
+  }
+}
