@@ -15,6 +15,7 @@
 #include "matrix.h"
 #include "program.h"
 #include "sampling.h"
+#include "steps/delta_net.h"
 #include "steps/linear.h"
 #include "steps/rows.h"
 #include "thread_pool.h"
@@ -81,7 +82,8 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   Bytes bytes(x);
   const size_t columns = matrix->columns(), rows = bytes.size() / sizeof(float) / columns;
   if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
-  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(std::vector<KvCache::Shape>{}, 1, false), (int)rows);
+  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(std::vector<KvCache::Shape>{}, 1, false),
+                  std::make_shared<StateCache>(std::vector<size_t>{}, 0), (int)rows);
   const int in = program.add_slot((int)columns), out = program.add_slot(matrix->rows());
   std::vector<Linear::Part> parts{{matrix, nullptr, out}};
   program.add_step(std::make_unique<Linear>(in, nullptr, 0, std::move(parts), false, precise));
@@ -94,11 +96,12 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   return to_python(std::move(result), rows, matrix->rows());
 }
 
-using SliceTuple = std::tuple<int, int, std::vector<int>>;
+using SliceTuple = std::tuple<int, int, std::vector<int>, int, int, int>;
 
 void run(Program& program, std::vector<int> token_ids, const std::vector<SliceTuple>& slices, std::vector<int> logit_rows) {
   Batch batch{std::move(token_ids), {}, std::move(logit_rows)};
-  for (const auto& [start, count, blocks] : slices) batch.slices.push_back({start, count, blocks});
+  for (const auto& [start, count, blocks, state, checkpoint, checkpoint_tokens] : slices)
+    batch.slices.push_back({start, count, blocks, state, checkpoint, checkpoint_tokens});
   nb::gil_scoped_release release;
   program.run(batch);
 }
@@ -139,11 +142,20 @@ NB_MODULE(_native, m) {
       .def_prop_ro("block_bytes", &KvCache::block_bytes)
       .def("discard", &KvCache::discard, "block"_a);
 
+  nb::class_<StateCache>(m, "StateCache")
+      .def(nb::init<const std::vector<size_t>&, int>(), "layers"_a, "num_slots"_a)
+      .def_prop_ro("num_layers", &StateCache::num_layers)
+      .def_prop_ro("num_slots", &StateCache::num_slots)
+      .def_prop_ro("slot_bytes", &StateCache::slot_bytes)
+      .def("copy", &StateCache::copy, "from_"_a, "to"_a)
+      .def("discard", &StateCache::discard, "slot"_a);
+
   nb::class_<Program>(m, "Program")
-      .def(nb::new_([](std::shared_ptr<ThreadPool> pool, std::shared_ptr<KvCache> cache, int max_rows, std::string_view isa) {
-             return std::make_shared<Program>(std::move(pool), kernels_named(isa), std::move(cache), max_rows);
+      .def(nb::new_([](std::shared_ptr<ThreadPool> pool, std::shared_ptr<KvCache> cache, std::shared_ptr<StateCache> states,
+                       int max_rows, std::string_view isa) {
+             return std::make_shared<Program>(std::move(pool), kernels_named(isa), std::move(cache), std::move(states), max_rows);
            }),
-           "pool"_a, "cache"_a, "max_rows"_a, "isa"_a = "")
+           "pool"_a, "cache"_a, "states"_a, "max_rows"_a, "isa"_a = "")
       .def("add_rope", &Program::add_rope, "frequencies"_a, "magnitude"_a)
       .def("add_slot", &Program::add_slot, "width"_a)
       .def("embed", [](Program& p, std::shared_ptr<Matrix> table, int out, float scale) { p.add_step(std::make_unique<Embed>(table, out, scale)); },
@@ -174,6 +186,16 @@ NB_MODULE(_native, m) {
            "queries"_a, "keys"_a, "values"_a, "out"_a, nb::kw_only(), "layer"_a, "num_heads"_a, "num_kv_heads"_a, "head_dim"_a,
            "scale"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a, "query_norm"_a.none(), "key_norm"_a.none(),
            "value_norm"_a.none(), "norm_eps"_a, "gated"_a)
+      .def("delta_net",
+           [](Program& p, int channels, int gate, int beta, int alpha, int out, int layer, int num_key_heads, int num_value_heads,
+              int key_dim, int value_dim, bool tiled, std::shared_ptr<Matrix> convolution, std::vector<float> decays,
+              std::vector<float> biases, Vector norm, float eps) {
+             DeltaNetOptions options{layer, num_key_heads, num_value_heads, key_dim, value_dim, tiled, convolution,
+                                     std::move(decays), std::move(biases), norm, eps};
+             p.add_step(std::make_unique<DeltaNet>(DeltaNet::Slots{channels, gate, beta, alpha, out}, std::move(options)));
+           },
+           "channels"_a, "gate"_a, "beta"_a, "alpha"_a, "out"_a, nb::kw_only(), "layer"_a, "num_key_heads"_a,
+           "num_value_heads"_a, "key_dim"_a, "value_dim"_a, "tiled"_a, "convolution"_a, "decays"_a, "biases"_a, "norm"_a, "eps"_a)
       .def("select", [](Program& p, int in, int out) { p.add_step(std::make_unique<Select>(in, out)); }, "in_"_a, "out"_a)
       .def("norm", [](Program& p, int in, Vector weight, float eps, int out) {
              p.add_step(std::make_unique<Norm>(in, weight, eps, out));

@@ -39,11 +39,14 @@ Slot::Slot(int width, int max_rows) : width(width), padded((width + 15) / 16 * 1
   data = static_cast<float*>(std::align(64, bytes, start, space));
 }
 
-Program::Program(std::shared_ptr<ThreadPool> pool, const Kernels* kernels, std::shared_ptr<KvCache> cache, int max_rows)
-    : pool_(std::move(pool)), cache_(std::move(cache)), max_rows_(max_rows), inputs_(pool_->num_threads()) {
+Program::Program(std::shared_ptr<ThreadPool> pool, const Kernels* kernels, std::shared_ptr<KvCache> cache,
+                 std::shared_ptr<StateCache> states, int max_rows)
+    : pool_(std::move(pool)), cache_(std::move(cache)), states_(std::move(states)), max_rows_(max_rows),
+      inputs_(pool_->num_threads()) {
   context_.kernels = kernels;
   context_.pool = pool_.get();
   context_.cache = cache_.get();
+  context_.states = states_.get();
   context_.slots = &slots_;
   context_.ropes = &ropes_;
   context_.inputs = &inputs_;
@@ -104,6 +107,10 @@ void Program::check(const Batch& batch) const {
       throw std::invalid_argument("a slice has fewer cache blocks than tokens");
     for (int block : slice.blocks)
       if (block < 0 || block >= cache_->num_blocks()) throw std::invalid_argument("there is no cache block " + std::to_string(block));
+    if (states_->num_layers() > 0 && (slice.state < 0 || slice.state >= states_->num_slots()))
+      throw std::invalid_argument("there is no state " + std::to_string(slice.state));
+    if (slice.checkpoint >= states_->num_slots() || slice.checkpoint_tokens < 0 || slice.checkpoint_tokens > slice.count)
+      throw std::invalid_argument("a checkpoint lies outside of its slice or of the states");
     rows += slice.count;
   }
   if (rows != num_tokens) throw std::invalid_argument("slices and tokens of a batch do not match");

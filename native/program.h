@@ -12,7 +12,8 @@ namespace kaiwa {
 
 class Program {
  public:
-  Program(std::shared_ptr<ThreadPool> pool, const Kernels* kernels, std::shared_ptr<KvCache> cache, int max_rows);
+  Program(std::shared_ptr<ThreadPool> pool, const Kernels* kernels, std::shared_ptr<KvCache> cache,
+          std::shared_ptr<StateCache> states, int max_rows);
   Program(const Program&) = delete;
 
   // Frequencies of the rotation, one per pair of a head's numbers, and what cos and sin are multiplied by. The same
@@ -41,6 +42,7 @@ class Program {
 
   std::shared_ptr<ThreadPool> pool_;
   std::shared_ptr<KvCache> cache_;
+  std::shared_ptr<StateCache> states_;
   const int max_rows_;
   std::vector<Slot> slots_;
   std::vector<Rope> ropes_;

@@ -64,6 +64,21 @@ constexpr size_t attention_scratch(int padded_dim) {
   return (size_t)2 * cache_block_tokens * padded_dim + max_attention_rows * cache_block_tokens;
 }
 
+// The gated delta rule on sixteen columns of a head's state, over some tokens of one sequence.
+struct DeltaRuleTask {
+  int num_tokens;
+  int key_dim;            // even
+  const float* queries;   // (num_tokens, key_dim)
+  const float* keys;      // (num_tokens, key_dim)
+  const float* products;  // of each token: query · key
+  const float* decays;    // of each token: what the state is multiplied by first
+  const float* rates;     // of each token: how far what the state knows of the key moves towards the value
+  const float* values;    // token t's sixteen at values + t * stride
+  float* out;             // as values
+  size_t stride;
+  float* state;           // (key_dim, 16), brought up to date
+};
+
 struct Kernels {
   std::string_view name;
   void (*rms_norm)(const float* x, const float* weight, float eps, int count, float* out);
@@ -80,6 +95,7 @@ struct Kernels {
   void (*merge_attention)(int num_rows, int padded_dim, float* largest, float* sums, float* weighted, const float* largest2,
                           const float* sums2, const float* weighted2);
   void (*store_half)(const float* x, int count, uint16_t* out);  // count is a multiple of 16
+  void (*delta_rule)(const DeltaRuleTask& task);
   // Multiplies 64 pairs of bytes `count` times, a multiple of 16, and adds all up.
   void (*multiply_bytes)(int count, int32_t* out);
 };

@@ -8,6 +8,8 @@
 
 #include "attention.h"
 
+#include "delta_rule.h"
+
 #include "peak.h"
 
 const Kernels* table(std::string_view name) {
@@ -16,7 +18,7 @@ const Kernels* table(std::string_view name) {
       {panel<Format::F32>, panel<Format::F16>, panel<Format::BF16>, panel<Format::Q8_0>, panel<Format::Q4_0>,
        panel<Format::Q4_1>, panel<Format::Q5_0>, panel<Format::Q5_1>, panel<Format::Q4_K>, panel<Format::Q5_K>,
        panel<Format::Q6_K>},
-      attend,   merge_attention, store_half, multiply_bytes,
+      attend,   merge_attention, store_half, delta_rule, multiply_bytes,
   };
   return &kernels;
 }

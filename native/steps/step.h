@@ -15,6 +15,7 @@
 
 #include "../kernels/kernels.h"
 #include "../kv_cache.h"
+#include "../state_cache.h"
 #include "../thread_pool.h"
 
 namespace kaiwa {
@@ -45,6 +46,9 @@ struct BatchSlice {
   int start;
   int count;
   std::vector<int> blocks;  // of the cache, for positions 0.. of the sequence
+  int state = -1;           // the sequence's slot of the state cache, where a program has recurrent layers
+  int checkpoint = -1;      // the slot that gets a copy of the state as it is after `checkpoint_tokens` of the slice
+  int checkpoint_tokens = 0;
 };
 
 struct Batch {
@@ -90,6 +94,7 @@ struct Context {
   const Kernels* kernels;
   ThreadPool* pool;
   KvCache* cache;
+  StateCache* states;
   std::vector<Slot>* slots;
   std::vector<Rope>* ropes;
   InputRows* inputs;

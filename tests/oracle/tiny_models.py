@@ -15,6 +15,8 @@ from transformers import (
     PreTrainedModel,
     Qwen2Config,
     Qwen2ForCausalLM,
+    Qwen3_5ForCausalLM,
+    Qwen3_5TextConfig,
 )
 
 NUM_PROMPT_TOKENS = 40
@@ -95,21 +97,41 @@ TINY_MODELS = {
         },
         seed=9,
     ),
+    "qwen3.5": TinyModel(
+        Qwen3_5TextConfig,
+        Qwen3_5ForCausalLM,
+        {
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "head_dim": 32,
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 16,
+            "linear_value_head_dim": 16,
+            "layer_types": ["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+            "tie_word_embeddings": True,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.25},
+        },
+        seed=4,
+    ),
 }
 
 
 def spread_weights(model: PreTrainedModel, seed: int) -> None:
     """Draw all weights anew so that every part of the model matters to the logits.
 
-    Matrices get variance 1.5 / fan-in, norms lie around 1, biases around 0, and the output spreads by about 2.
+    Matrices get variance 1.5 / fan-in, norms lie around 1, other vectors around 0, and the output spreads by about 2.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if name.endswith("norm.weight"):
-                parameter.copy_(1 + 0.2 * noise)
-            elif name.endswith("bias"):
+                parameter.copy_(parameter.mean() + 0.2 * noise)  # some families store a norm's distance from 1
+            elif parameter.dim() == 1:  # biases, and how fast a state decays
                 parameter.copy_(0.5 * noise)
             elif name.startswith(("model.embed_tokens", "lm_head")):
                 parameter.copy_(noise * 2 / parameter.shape[1] ** 0.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaiwa.errors import InvalidOption, OutOfMemory
-from kaiwa.runtime.planning import cache_bytes_per_token, decode_limit, plan
+from kaiwa.runtime.planning import cache_bytes_per_token, decode_limit, plan, state_bytes_per_sequence
 
 SMOLLM2 = {
     "num_hidden_layers": 30,
@@ -24,6 +24,25 @@ def test_a_token_of_smollm2_by_hand() -> None:
     # keys and values, 30 layers, 3 heads, 64 numbers, 2 bytes
     assert cache_bytes_per_token(SMOLLM2) == 2 * 30 * 3 * 64 * 2 == 23_040
     assert cache_bytes_per_token({**SMOLLM2, "head_dim": 128}) == 46_080
+
+
+def test_recurrent_layers_keep_no_keys_and_values_but_a_state() -> None:
+    hybrid = {
+        **SMOLLM2,
+        "layer_types": ["linear_attention"] * 20 + ["full_attention"] * 10,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+        "linear_key_head_dim": 16,
+        "linear_value_head_dim": 32,
+        "linear_conv_kernel_dim": 4,
+    }
+    assert cache_bytes_per_token(hybrid) == 23_040 / 3
+    # 20 layers, 4 bytes: three tokens' channels (queries, keys, values), and a matrix of 16 x 32 for each value head
+    assert state_bytes_per_sequence(hybrid) == 20 * 4 * (3 * (32 + 32 + 128) + 4 * 16 * 32) == 209_920
+    planned = plan(hybrid, WEIGHTS, available_bytes=10**9)
+    assert planned.state_bytes == 8 * 209_920
+    assert planned.total_bytes == WEIGHTS + planned.cache_bytes + planned.scratch_bytes + planned.state_bytes
+    assert state_bytes_per_sequence(SMOLLM2) == plan(SMOLLM2, WEIGHTS).state_bytes == 0
 
 
 def test_the_context_is_the_models_own_where_it_fits() -> None:

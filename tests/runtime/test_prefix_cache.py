@@ -79,6 +79,29 @@ def test_an_interrupted_step_is_settled_by_what_the_engine_computed() -> None:
         assert run(cache, on, [*prompt, 5]) == 4 * is_computed
 
 
+class CoarseEngine(ScriptedEngine):
+    """Goes back to whole tens of tokens only, as a recurrent model goes back to checkpoints."""
+
+    def keepable(self, sequence: int, length: int) -> int:
+        held = len(self._tokens[sequence])
+        return held if length >= held else length // 10 * 10
+
+    def truncate(self, sequence: int, length: int) -> None:
+        super().truncate(sequence, self.keepable(sequence, length))
+
+
+def test_an_engine_that_cannot_keep_all_is_given_the_rest_again() -> None:
+    on = CoarseEngine(lambda ids: [], end_id=0, vocab_size=100, context_length=1000)
+    cache = PrefixCache(on)
+    prompt = list(range(1, 36))
+    run(cache, on, prompt, [90, 91])
+    assert run(cache, on, [*prompt, 90, 91, 50]) == 37, "going on cuts nothing"
+    assert run(cache, on, [*prompt, 60, 61, 62]) == 30
+    assert on.steps[-1][0].token_ids == [*prompt[30:], 60, 61, 62]
+    assert run(cache, on, [*prompt[:9], 70]) == 0
+    assert len(on._tokens) == 2, "what could not be used is kept for its own conversation"
+
+
 def test_a_discarded_sequence_is_closed() -> None:
     on = engine()
     cache = PrefixCache(on)

@@ -62,8 +62,15 @@ class Engine(Protocol):
         """How many tokens of the sequence are computed."""
         ...
 
+    def keepable(self, sequence: int, length: int) -> int:
+        """How many of the sequence's first `length` tokens `truncate` can keep.
+
+        All of them, but for models whose layers remember a sequence as one state: those go back to a checkpoint.
+        """
+        ...
+
     def truncate(self, sequence: int, length: int) -> None:
-        """Forget what the sequence holds beyond `length` tokens."""
+        """Forget what the sequence holds beyond `keepable(sequence, length)` tokens."""
         ...
 
     def close(self, sequence: int) -> None:

@@ -61,6 +61,9 @@ class ScriptedEngine:
     def length(self, sequence: int) -> int:
         return len(self._tokens[sequence])
 
+    def keepable(self, sequence: int, length: int) -> int:
+        return min(length, len(self._tokens[sequence]))
+
     def truncate(self, sequence: int, length: int) -> None:
         del self._tokens[sequence][length:]
 

@@ -13,6 +13,8 @@ RESERVED_SHARE = 0.1
 """Of the free memory, left to everything else when nobody says how long the context shall be."""
 CACHE_NUMBER_BYTES = 2
 SCRATCH_TOKENS = 512
+NUM_STATES = 8
+"""Of recurrent layers: one for each sequence that is kept, and as many older ones to go back to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,13 @@ class Plan:
     weights_bytes: int
     cache_bytes: int
     scratch_bytes: int
+    state_bytes: int = 0
+    """What recurrent layers remember, however long the context."""
 
     @property
     def total_bytes(self) -> int:
         """All of it together."""
-        return self.weights_bytes + self.cache_bytes + self.scratch_bytes
+        return self.weights_bytes + self.cache_bytes + self.scratch_bytes + self.state_bytes
 
 
 def plan(
@@ -45,28 +49,38 @@ def plan(
     longest = int(config["max_position_embeddings"])
     _check(context_length, longest)
     per_token = cache_bytes_per_token(config)
-    scratch_bytes = _scratch_bytes(config)
+    scratch_bytes, state_bytes = _scratch_bytes(config), NUM_STATES * state_bytes_per_sequence(config)
+    fixed_bytes = weights_bytes + scratch_bytes + state_bytes
     chosen = context_length or longest
     if context_length is None and available_bytes is not None:
-        left = int(available_bytes * (1 - RESERVED_SHARE)) - weights_bytes - scratch_bytes
+        left = int(available_bytes * (1 - RESERVED_SHARE)) - fixed_bytes
         fits = max(left // per_token, 0) // MIN_CONTEXT_LENGTH * MIN_CONTEXT_LENGTH
         chosen = min(longest, max(fits, MIN_CONTEXT_LENGTH))
-    planned = Plan(chosen, weights_bytes, chosen * per_token, scratch_bytes)
+    planned = Plan(chosen, weights_bytes, chosen * per_token, scratch_bytes, state_bytes)
     if available_bytes is not None and planned.total_bytes > available_bytes:
         raise OutOfMemory(
             f"the model needs {in_megabytes(planned.total_bytes)}, and {in_megabytes(available_bytes)} are free: "
             f"{in_megabytes(weights_bytes)} weights + {in_megabytes(planned.cache_bytes)} for {chosen:,} tokens "
-            f"of context ({per_token:,} bytes each) + {in_megabytes(scratch_bytes)} to work with",
-            hint=_what_would_fit(available_bytes - weights_bytes - scratch_bytes, per_token),
+            f"of context ({per_token:,} bytes each) + {in_megabytes(scratch_bytes + state_bytes)} to work with",
+            hint=_what_would_fit(available_bytes - fixed_bytes, per_token),
         )
     return planned
 
 
 def cache_bytes_per_token(config: Mapping[str, Any]) -> int:
     """Bytes that one token's keys and values take over all layers, in float16."""
-    return 2 * int(
-        config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"] * CACHE_NUMBER_BYTES
-    )
+    num_layers = config["num_hidden_layers"] - _num_recurrent_layers(config)
+    return 2 * int(num_layers * config["num_key_value_heads"] * config["head_dim"] * CACHE_NUMBER_BYTES)
+
+
+def state_bytes_per_sequence(config: Mapping[str, Any]) -> int:
+    """Bytes that recurrent layers remember of one sequence, in float32."""
+    if not _num_recurrent_layers(config):
+        return 0
+    keys = config["linear_num_key_heads"] * config["linear_key_head_dim"]
+    values = config["linear_num_value_heads"] * config["linear_value_head_dim"]
+    past = (config["linear_conv_kernel_dim"] - 1) * (2 * keys + values)
+    return 4 * int(_num_recurrent_layers(config) * (past + config["linear_key_head_dim"] * values))
 
 
 def decode_limit(weights_bytes: int, cache_bytes: int, bandwidth: float) -> float:
@@ -80,6 +94,10 @@ def decode_limit(weights_bytes: int, cache_bytes: int, bandwidth: float) -> floa
 def in_megabytes(num_bytes: int) -> str:
     """A size in words: "1,234 MB", a megabyte being a million bytes."""
     return f"{num_bytes / 1e6:,.0f} MB"
+
+
+def _num_recurrent_layers(config: Mapping[str, Any]) -> int:
+    return list(config.get("layer_types") or ()).count("linear_attention")
 
 
 def _check(context_length: int | None, longest: int) -> None:

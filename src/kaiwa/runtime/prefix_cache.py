@@ -19,6 +19,26 @@ class Lease:
     token_ids: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """What a kept sequence offers to a prompt of `num_prompt` tokens: `common` ones, `reusable` by this engine."""
+
+    lease: Lease
+    common: int
+    reusable: int
+    num_prompt: int
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether to cut the sequence down to the `reusable` tokens and go on from there.
+
+        What is cut off has to be read again when its conversation goes on, so two conversations that share no more
+        than a system message keep a sequence each. An answer tried again has all but the prompt's last token in common.
+        """
+        is_retry = self.common == self.num_prompt - 1
+        return self.reusable > 0 and (is_retry or 2 * self.reusable >= len(self.lease.token_ids))
+
+
 class PrefixCache:
     """Keeps up to `max_sequences` sequences that together hold at most one full context.
 
@@ -38,14 +58,12 @@ class PrefixCache:
         The prompt's last token is always left to compute, as the answer's first token is sampled after it.
         """
         self._take_back()
-        nearest = max(self._kept, key=lambda kept: common_prefix(kept.token_ids, prompt_ids), default=None)
-        if nearest is not None:
-            length = min(common_prefix(nearest.token_ids, prompt_ids), len(prompt_ids) - 1)
-            if _is_worth_it(length, len(nearest.token_ids), len(prompt_ids)):
-                self._kept.remove(nearest)
-                self._engine.truncate(nearest.sequence, length)
-                del nearest.token_ids[length:]
-                return nearest
+        matches = [self._match(kept, prompt_ids) for kept in self._kept]
+        best = max(matches, key=lambda match: match.reusable, default=None)
+        if best is not None and best.is_worth_it:
+            self._kept.remove(best.lease)
+            self._cut(best.lease, best.reusable)
+            return best.lease
         while len(self._kept) >= self._max_sequences:
             self._forget_oldest()
         return Lease(self._engine.open())
@@ -71,9 +89,16 @@ class PrefixCache:
             if length == 0:
                 self._engine.close(lease.sequence)
                 continue
-            self._engine.truncate(lease.sequence, length)
-            del lease.token_ids[length:]
+            self._cut(lease, length)
             self._kept.append(lease)
+
+    def _match(self, kept: Lease, prompt_ids: Sequence[int]) -> _Match:
+        common = min(common_prefix(kept.token_ids, prompt_ids), len(prompt_ids) - 1)
+        return _Match(kept, common, self._engine.keepable(kept.sequence, common), len(prompt_ids))
+
+    def _cut(self, lease: Lease, length: int) -> None:
+        self._engine.truncate(lease.sequence, length)
+        del lease.token_ids[self._engine.length(lease.sequence) :]
 
     def _forget_oldest(self) -> None:
         self._engine.close(self._kept.pop(0).sequence)
@@ -86,12 +111,3 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     """How many tokens two sequences begin with alike."""
     differ = (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
     return next(differ, min(len(a), len(b)))
-
-
-def _is_worth_it(length: int, num_kept: int, num_prompt: int) -> bool:
-    """Whether to cut a kept sequence down to `length` tokens and go on from there.
-
-    What is cut off has to be read again when its conversation goes on, so two conversations that share no more than a
-    system message keep a sequence each. An answer tried again shares all but the prompt's last token.
-    """
-    return length > 0 and (length == num_prompt - 1 or length >= num_kept - length)

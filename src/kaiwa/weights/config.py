@@ -14,6 +14,20 @@ from kaiwa.errors import UnsupportedModel, UnusableFile
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "llama": {"max_position_embeddings": 2048, "attention_bias": False, "mlp_bias": False},
     "mistral": {"max_position_embeddings": 131072, "num_key_value_heads": 8, "sliding_window": 4096},
+    "qwen3_5_text": {
+        "max_position_embeddings": 32768,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "partial_rotary_factor": 0.25,
+        "full_attention_interval": 4,
+        "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+        "norm_offset": 1.0,
+    },
     "qwen2": {"max_position_embeddings": 32768, "use_sliding_window": False},
 }
 _COMMON_DEFAULTS = {"rms_norm_eps": 1e-6, "tie_word_embeddings": False, "hidden_act": "silu", "sliding_window": None}
@@ -58,6 +72,7 @@ def normalize_config(
     check.positive("rms_norm_eps")
     check.truth("tie_word_embeddings")
     _fill_window(result, config, check)
+    _fill_recurrent_layers(result, check)
     _fill_rope(result, check)
     return result
 
@@ -124,6 +139,20 @@ def _fill_window(config: dict[str, Any], given: Mapping[str, Any], check: _Check
         config["sliding_window"] = None
     if config["sliding_window"] is not None:
         check.size("sliding_window")
+
+
+def _fill_recurrent_layers(config: dict[str, Any], check: _Check) -> None:
+    """Which layers are recurrent, where a family has some, and their sizes."""
+    if "full_attention_interval" not in config:
+        return
+    sizes = ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim", "conv_kernel_dim")
+    for key in ("full_attention_interval", *(f"linear_{size}" for size in sizes)):
+        check.size(key)
+    if config.get("layer_types") is None:
+        interval, num_layers = config["full_attention_interval"], config["num_hidden_layers"]
+        config["layer_types"] = [
+            "linear_attention" if (layer + 1) % interval else "full_attention" for layer in range(num_layers)
+        ]
 
 
 def _fill_rope(config: dict[str, Any], check: _Check) -> None:

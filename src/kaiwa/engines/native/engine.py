@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from kaiwa.engines.engine import EngineInfo, Slice
-from kaiwa.engines.native import _native, kv_cache, models, threads
+from kaiwa.engines.native import _native, kv_cache, models, states, threads
 from kaiwa.engines.native.program import Program
 from kaiwa.engines.native.weights import Weights
 from kaiwa.errors import ContextOverflow, InvalidOption, did_you_mean
@@ -62,7 +62,10 @@ class NativeEngine:
         record(program, config, weights)
         cache = _make_cache(program.cache_shapes, context, is_single=kv_dtype == "float32")
         self._blocks = kv_cache.BlockPool(cache)
-        self._native, self._logits_slot = program.compile(self._pool, cache, max_rows=MAX_STEP_TOKENS, isa=isa)
+        self._states = states.StatePool(program.state_sizes)
+        self._native, self._logits_slot = program.compile(
+            self._pool, cache, self._states.cache, max_rows=MAX_STEP_TOKENS, isa=isa
+        )
         self._sequences: dict[int, kv_cache.Sequence] = {}
         self._next_sequence = 0
         self.info = EngineInfo(
@@ -98,15 +101,24 @@ class NativeEngine:
         )
         sampler.set_prompt(prompt_ids)
         self._sequences[sequence].sampler = sampler
+        self._sequences[sequence].num_prompt_tokens = len(prompt_ids)
 
     def length(self, sequence: int) -> int:
         return self._sequences[sequence].length
 
+    def keepable(self, sequence: int, length: int) -> int:
+        return self._states.keepable(self._sequences[sequence], length)
+
     def truncate(self, sequence: int, length: int) -> None:
-        self._blocks.truncate(self._sequences[sequence], length)
+        cut = self._sequences[sequence]
+        length = self._states.keepable(cut, length)
+        self._states.truncate(cut, length)
+        self._blocks.truncate(cut, length)
 
     def close(self, sequence: int) -> None:
-        self._blocks.truncate(self._sequences.pop(sequence), 0)
+        closed = self._sequences.pop(sequence)
+        self._states.close(closed)
+        self._blocks.truncate(closed, 0)
 
     def step(self, batch: Sequence[Slice]) -> list[int | None]:
         logit_rows = self._run(batch, [part.sample for part in batch])
@@ -144,7 +156,7 @@ class NativeEngine:
 
     def shutdown(self) -> None:
         self._sequences.clear()
-        del self._native, self._blocks, self._pool
+        del self._native, self._blocks, self._states, self._pool
 
     def _run(self, batch: Sequence[Slice], wanted: Sequence[bool], *, all_rows: bool = False) -> list[int]:
         """Compute the slices; the rows whose logits lie in the logits slot, in order."""
@@ -157,7 +169,17 @@ class NativeEngine:
             if end > self.info.context_length:
                 raise ContextOverflow(end, self.info.context_length)
             self._blocks.extend(sequence, end)
-            slices.append((sequence.length, len(part.token_ids), sequence.blocks))
+            plan = self._states.plan(sequence, len(part.token_ids))
+            slices.append(
+                (
+                    sequence.length,
+                    len(part.token_ids),
+                    sequence.blocks,
+                    plan.state,
+                    plan.checkpoint,
+                    plan.checkpoint_tokens,
+                )
+            )
             first = len(token_ids)
             token_ids.extend(part.token_ids)
             if is_wanted:

@@ -12,10 +12,12 @@ BLOCK_TOKENS = 32
 
 @dataclass(slots=True)
 class Sequence:
-    """Tokens that are computed: `length` of them, in `blocks` of 32."""
+    """Tokens that are computed: `length` of them, in `blocks` of 32, and in a `state` where layers are recurrent."""
 
     length: int = 0
     blocks: list[int] = field(default_factory=list)
+    state: int = -1
+    num_prompt_tokens: int = 0
     sampler: Sampler | None = None
 
 

@@ -61,6 +61,28 @@ class Heads:
     """Each query head is followed by as many numbers, whose sigmoid multiplies what the head finds."""
 
 
+@dataclass(frozen=True, slots=True)
+class DeltaHeads:
+    """The heads of a gated delta net, and the weights that it has beside its projections."""
+
+    num_key_heads: int
+    num_value_heads: int
+    key_dim: int
+    value_dim: int
+    convolution: Matrix
+    decays: Sequence[float]
+    biases: Sequence[float]
+    norm: Vector
+    norm_eps: float
+    is_tiled: bool = False
+    """Value head h goes with key head h % num_key_heads; else neighbouring value heads share a key head."""
+
+    @property
+    def num_channels(self) -> int:
+        """Numbers of all queries, keys and values."""
+        return 2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
+
+
 Emit = Callable[[_native.Program, dict[int, int]], None]
 
 
@@ -72,6 +94,8 @@ class Program:
         self._steps: list[tuple[Emit, tuple[int, ...]]] = []
         self._output: Value | None = None
         self._cache_layers: dict[int, tuple[int, int]] = {}
+        self.state_sizes: list[int] = []
+        """Numbers that each recurrent layer remembers of a sequence."""
 
     @property
     def output(self) -> Value:
@@ -165,6 +189,36 @@ class Program:
         self._record([queries, *stored, out], emit)
         return out
 
+    def delta_net(self, channels: Value, gate: Value, beta: Value, alpha: Value, heads: DeltaHeads) -> Value:
+        """The gated delta rule (Yang et al. 2024) on queries, keys and values, `channels`, convolved over time."""
+        out = self._value(heads.num_value_heads * heads.value_dim)
+        layer = len(self.state_sizes)
+        past = (heads.convolution.columns - 1) * heads.num_channels
+        self.state_sizes.append(past + heads.num_value_heads * heads.key_dim * heads.value_dim)
+
+        def emit(native: _native.Program, slot: dict[int, int]) -> None:
+            native.delta_net(
+                slot[channels.index],
+                slot[gate.index],
+                slot[beta.index],
+                slot[alpha.index],
+                slot[out.index],
+                layer=layer,
+                num_key_heads=heads.num_key_heads,
+                num_value_heads=heads.num_value_heads,
+                key_dim=heads.key_dim,
+                value_dim=heads.value_dim,
+                tiled=heads.is_tiled,
+                convolution=heads.convolution,
+                decays=heads.decays,
+                biases=heads.biases,
+                norm=heads.norm,
+                eps=heads.norm_eps,
+            )
+
+        self._record([channels, gate, beta, alpha, out], emit)
+        return out
+
     def logits(self, x: Value, weight: Vector, eps: float, head: Matrix) -> None:
         """Ends the program: norm and output head, for the tokens whose logits are asked for only."""
         chosen = self._value(x.width)
@@ -172,10 +226,16 @@ class Program:
         (self._output,) = self.linear(Normed(chosen, weight, eps), [Projection(head)], is_precise=True)
 
     def compile(
-        self, pool: _native.ThreadPool, cache: _native.KvCache, *, max_rows: int, isa: str = ""
+        self,
+        pool: _native.ThreadPool,
+        cache: _native.KvCache,
+        states: _native.StateCache,
+        *,
+        max_rows: int,
+        isa: str = "",
     ) -> tuple[_native.Program, int]:
         """The program in C++, and the slot that its logits come to lie in."""
-        native = _native.Program(pool, cache, max_rows, isa)
+        native = _native.Program(pool, cache, states, max_rows, isa)
         last_use = {index: step for step, (_, used) in enumerate(self._steps) for index in used}
         slot: dict[int, int] = {}
         free: dict[int, list[int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 
 from kaiwa.engines.native._native import Matrix, ThreadPool, Vector
@@ -37,9 +38,20 @@ class Weights:
             self._packed[name] = self._pack(self._tensor(name, (rows, columns)), rows, columns)
         return self._packed[name]
 
-    def vector(self, name: str, length: int) -> Vector:
-        """The norm weight or bias of this name."""
-        return self._pack(self._tensor(name, (length,)), 1, length).to_vector()
+    def convolution(self, name: str, channels: int, taps: int) -> Matrix:
+        """The weights of a convolution of each channel by itself, a row per channel."""
+        tensor = self._checkpoint.tensors.get(name)
+        # Hugging Face's shape says that each channel sees one channel; GGUF's does not.
+        shape = (channels, 1, taps) if tensor is not None and len(tensor.shape) == 3 else (channels, taps)
+        return self._pack(self._tensor(name, shape), channels, taps)
+
+    def vector(self, name: str, length: int, *, offset: float = 0.0) -> Vector:
+        """The norm weight or bias of this name, with `offset` added to each number."""
+        packed = self._pack(self._tensor(name, (length,)), 1, length)
+        if offset == 0.0:
+            return packed.to_vector()
+        numbers = array("f", (number + offset for number in packed.unpack().cast("B").cast("f")))
+        return Matrix("F32", numbers.tobytes(), 1, length).to_vector()
 
     def optional_vector(self, name: str, length: int) -> Vector | None:
         """As `vector`, or None where the checkpoint has none."""
@@ -52,16 +64,26 @@ class Weights:
             return None
         return list(self._pack(tensor, 1, tensor.shape[0]).unpack().cast("B").cast("f"))
 
+    def needed_numbers(self, name: str) -> list[float]:
+        """As `numbers`. Raises `UnsupportedModel` where the checkpoint has none."""
+        numbers = self.numbers(name)
+        if numbers is None:
+            raise self._missing(name)
+        return numbers
+
     def _tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         tensor = self._checkpoint.tensors.get(name)
         if tensor is None:
-            raise UnsupportedModel(f"{self._checkpoint.path} has no tensor {name!r}, which its family needs")
+            raise self._missing(name)
         if tensor.shape != shape:
             raise UnsupportedModel(
                 f"{self._checkpoint.path}: tensor {name!r} has the shape {_words(tensor.shape)}, "
                 f"and the configuration asks for {_words(shape)}"
             )
         return tensor
+
+    def _missing(self, name: str) -> UnsupportedModel:
+        return UnsupportedModel(f"{self._checkpoint.path} has no tensor {name!r}, which its family needs")
 
     def _pack(self, tensor: Tensor, rows: int, columns: int) -> Matrix:
         matrix = Matrix(tensor.format, tensor.data, rows, columns, self._pool)
