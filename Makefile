@@ -4,11 +4,12 @@
 PYTHON ?= python3
 NATIVE := CMakeLists.txt pyproject.toml $(shell find native -type f 2>/dev/null)
 SOURCES := $(NATIVE) $(shell find src -name '*.py')
+SANITIZED := $(addprefix tests/engines/native/test_,number_formats.py sampling.py families.py)
 MODEL ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help chat test lint format types bench speed oracle golden clean
+.PHONY: help chat test lint format types bench speed sanitize oracle golden clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -36,6 +37,11 @@ bench: .venv/kaiwa .venv/bench ## measure speed and memory beside llama.cpp
 speed: .venv/kaiwa .venv/speed ## measure the engine's table of benchmarks/README.md; ARGS='--only prompt' some of it
 	@.venv/bin/python benchmarks/engine.py $(ARGS)
 
+sanitize: .venv-sanitize/kaiwa ## run the kernels' tests where undefined behaviour and wrong memory end the program
+	@LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	    .venv-sanitize/bin/python -m pytest --capture=sys $(SANITIZED) $(ARGS)
+
 oracle: .venv-oracle/kaiwa ## compare live with torch and transformers (installs both)
 	@.venv-oracle/bin/python -m pytest -m oracle $(ARGS)
 
@@ -43,11 +49,11 @@ golden: .venv-oracle/kaiwa ## rewrite tests/golden from what transformers says; 
 	@for script in tests/oracle/write_*.py; do PYTHONPATH=tests .venv-oracle/bin/python $$script || exit; done
 
 clean: ## remove everything that these targets made
-	rm -rf .venv .venv-oracle build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oracle .venv-sanitize build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 	find src -name '*.so' -delete
 
-.venv/pip .venv-oracle/pip: pyproject.toml
+.venv/pip .venv-oracle/pip .venv-sanitize/pip: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Kaiwa needs Python 3.11 or newer; name one: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/pip install --quiet --upgrade 'pip>=25.1'
@@ -74,4 +80,10 @@ clean: ## remove everything that these targets made
 .venv-oracle/kaiwa: .venv-oracle/pip $(SOURCES)
 	@.venv-oracle/bin/pip install --quiet --group oracle
 	@.venv-oracle/bin/pip install --quiet --no-build-isolation .
+	@touch $@
+
+.venv-sanitize/kaiwa: .venv-sanitize/pip $(SOURCES)
+	@.venv-sanitize/bin/pip install --quiet --group build --group test
+	@.venv-sanitize/bin/pip install --quiet --no-build-isolation --config-settings=cmake.define.KAIWA_SANITIZE=ON \
+	    --config-settings=cmake.build-type=RelWithDebInfo .
 	@touch $@

@@ -10,12 +10,30 @@ void rms_norm(const float* x, const float* weight, float eps, int count, float* 
   for (int i = 0; i < count; i += 16) store(out + i, mul(load(weight + i), mul(load(x + i), scale)));
 }
 
+// 0 times a number is 0, unless it is infinite or NaN.
+inline bool is_finite(const float* x, int count) {
+  F32 zeros = splat(0.0f);
+  for (int i = 0; i < count; i += 16) zeros = fma(load(x + i), splat(0.0f), zeros);
+  return sum(zeros) == 0.0f;
+}
+
+// What is not finite stays so in every product, for the sampler to see, and is not rounded to some number that is.
+void quantize_nothing(const Inputs& to, float* residual) {
+  const int blocks = to.columns / 32;
+  memset(to.quants, 0, to.columns);
+  memset(to.negative_sums, 0, sizeof(int32_t) * 2 * blocks);
+  for (int b = 0; b < blocks; ++b) to.scales[b] = to.offsets[b] = to.sums[b] = __builtin_nanf("");
+  if (residual) memset(residual, 0, sizeof(float) * to.columns);
+}
+
 void quantize(const float* x, const Inputs& to, float* residual) {
+  constexpr float least_range = 1e-36f;  // so that 254 / range is finite
+  if (!is_finite(x, to.columns)) return quantize_nothing(to, residual);
   for (int b = 0; b < to.columns / 32; ++b, x += 32) {
     const F32 low = load(x), high = load(x + 16);
     const float top = largest(maximum(low, high)), bottom = smallest(minimum(low, high));
-    const float middle = 0.5f * (top + bottom), range = top - bottom;
-    const F32 offset = splat(middle), inverse = splat(range > 0 ? 254.0f / range : 0.0f);
+    const float middle = 0.5f * top + 0.5f * bottom, range = top - bottom;
+    const F32 offset = splat(middle), inverse = splat(range > least_range ? 254.0f / range : 0.0f);
     const I32 low_q = to_i32(mul(sub(low, offset), inverse)), high_q = to_i32(mul(sub(high, offset), inverse));
     store_i8(to.quants + 32 * b, low_q);
     store_i8(to.quants + 32 * b + 16, high_q);

@@ -229,7 +229,8 @@ inline F32 round(const F32& x) {
 inline F32 scale_by_power_of_2(const F32& x, const F32& n) {
   F32 r;
   KAIWA_LANES {
-    int32_t exponent = ((int32_t)n.v[i] + 127) << 23;
+    const int32_t whole = n.v[i] == n.v[i] ? (int32_t)n.v[i] : 0;
+    const int32_t exponent = (whole + 127) << 23;
     float power;
     memcpy(&power, &exponent, 4);
     r.v[i] = x.v[i] * power;
@@ -300,9 +301,10 @@ inline I32 dot4_wide(I32 acc, U8 w, const int8_t* a) {
 #endif
 }
 
-// e^x to within 2 units in the last place, for x up to 88; below -87 it is 0 or next to it.
+// e^x to within 2 units in the last place, for x up to 88; below -87 it is 0 or next to it. NaN stays NaN: of a maximum or
+// minimum with it, the second operand is what comes out.
 inline F32 exponential(F32 x) {
-  x = minimum(maximum(x, splat(-87.0f)), splat(88.0f));
+  x = minimum(splat(88.0f), maximum(splat(-87.0f), x));
   F32 n = round(mul(x, splat(1.44269504f)));
   F32 r = fma(n, splat(-0.693359375f), x);
   r = fma(n, splat(2.12194440e-4f), r);

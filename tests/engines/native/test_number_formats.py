@@ -148,3 +148,30 @@ def test_inputs_of_zeros_give_zeros(name: str, isa: str) -> None:
     matrix = _native.Matrix(name, random_weights(BY_NAME[name], rows, cols, np.random.default_rng(0)), rows, cols)
     product = np.asarray(_native.matmul(matrix, np.zeros((3, cols), dtype=np.float32), isa=isa))
     np.testing.assert_array_equal(product, np.zeros((3, rows)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("precise", [False, True])
+def test_inputs_that_are_no_numbers_spoil_their_row_and_no_other(name: str, precise: bool, isa: str) -> None:
+    rows, cols = 33, 512
+    matrix = _native.Matrix(name, random_weights(BY_NAME[name], rows, cols, np.random.default_rng(0)), rows, cols)
+    inputs = np.ones((4, cols), dtype=np.float32)
+    inputs[1, 40], inputs[2, 500] = np.nan, -np.inf
+    product = np.asarray(_native.matmul(matrix, inputs, isa=isa, precise=precise))
+    assert np.isfinite(product).all(axis=1).tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_extreme_inputs(name: str, isa: str) -> None:
+    """Numbers near the largest and the smallest that float32 has."""
+    rows, cols = 16, 512
+    data = random_weights(BY_NAME[name], rows, cols, np.random.default_rng(0))
+    matrix = _native.Matrix(name, data, rows, cols)
+    inputs = np.zeros((3, cols), dtype=np.float32)
+    inputs[0, 3] = 1e-40
+    inputs[1, :] = 1e34
+    inputs[2, 7] = -1e34
+    weights = unpack_with_gguf(BY_NAME[name], data, rows, cols).astype(np.float64)
+    product = np.asarray(_native.matmul(matrix, inputs, isa=isa))
+    bound = 1e-36 + 0.01 * np.abs(inputs).max(axis=1, keepdims=True) * np.abs(weights).sum(axis=1)
+    assert (np.abs(product - inputs.astype(np.float64) @ weights.T) <= bound).all()
