@@ -213,7 +213,8 @@ def test_damaged_safetensors_files(tmp_path: Path, first_seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json", "model.safetensors.index.json"])
 def test_damaged_json_beside_the_weights(tmp_path: Path, name: str) -> None:
-    rope = {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 64}
+    bands = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    rope = {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 64, **bands}
     files = {
         "a.safetensors": safetensors_bytes({"lm_head.weight": entry([4, 8], 0, 128)}, bytes(128)),
         "model.safetensors.index.json": index_of({"lm_head.weight": "a.safetensors"}),

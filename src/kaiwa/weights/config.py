@@ -11,9 +11,64 @@ from kaiwa.errors import UnsupportedModel, UnusableFile
 
 # What each family's configuration means where it leaves something out: the defaults of transformers.
 # A family that Kaiwa learns gets its row here.
+_GEMMA = {
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "sliding_window": 4096,
+    "query_pre_attn_scalar": 256,
+    "tie_word_embeddings": True,
+    "norm_offset": 1.0,
+}
 _DEFAULTS: dict[str, dict[str, Any]] = {
+    "gemma2": {
+        **_GEMMA,
+        "max_position_embeddings": 8192,
+        "sliding_window_pattern": 2,
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
+    },
+    "gemma3_text": {
+        **_GEMMA,
+        "vocab_size": 262208,
+        "max_position_embeddings": 131072,
+        "sliding_window_pattern": 6,
+        "rope_theta": 1e6,
+        "rope_local_base_freq": 1e4,
+    },
     "llama": {"max_position_embeddings": 2048, "attention_bias": False, "mlp_bias": False},
+    "ministral": {"max_position_embeddings": 131072, "num_key_value_heads": 8, "sliding_window": 4096},
+    "ministral3": {
+        "max_position_embeddings": 262144,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 1e6,
+            "factor": 16.0,
+            "original_max_position_embeddings": 16384,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+            "llama_4_scaling_beta": 0.1,
+        },
+    },
     "mistral": {"max_position_embeddings": 131072, "num_key_value_heads": 8, "sliding_window": 4096},
+    "phi3": {
+        "max_position_embeddings": 4096,
+        "original_max_position_embeddings": 4096,
+        "rms_norm_eps": 1e-5,
+        "vocab_size": 32064,
+    },
+    "qwen2": {"max_position_embeddings": 32768, "use_sliding_window": False, "max_window_layers": 28},
+    "qwen3": {
+        "max_position_embeddings": 32768,
+        "head_dim": 128,
+        "attention_bias": False,
+        "use_sliding_window": False,
+        "max_window_layers": 28,
+    },
     "qwen3_5_text": {
         "max_position_embeddings": 32768,
         "num_attention_heads": 16,
@@ -28,11 +83,29 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "linear_num_value_heads": 32,
         "norm_offset": 1.0,
     },
-    "qwen2": {"max_position_embeddings": 32768, "use_sliding_window": False},
+    "smollm3": {
+        "max_position_embeddings": 32768,
+        "num_key_value_heads": 4,
+        "rope_theta": 2e6,
+        "no_rope_layer_interval": 4,
+        "tie_word_embeddings": True,
+        "use_sliding_window": False,
+        "mlp_bias": False,
+    },
 }
 _COMMON_DEFAULTS = {"rms_norm_eps": 1e-6, "tie_word_embeddings": False, "hidden_act": "silu", "sliding_window": None}
+# Where null says that something is off, and not that its usual value holds.
+_OFF_IF_NULL = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
 _DEFAULT_ROPE_THETA = 10000.0
+# Numbers that a rope type cannot do without, and those that it may bring.
+_ROPE_NUMBERS = {
+    "default": (),
+    "longrope": (),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+}
+_MORE_ROPE_NUMBERS = ("factor", "attention_factor", "beta_fast", "beta_slow", "original_max_position_embeddings")
 _MAX_SIZE = 2**31 - 1
+_MAX_LAYERS = 10_000
 
 
 def families() -> list[str]:
@@ -51,30 +124,47 @@ def normalize_config(
 
     Whatever form the file used, the result has `rope_theta` as well as `rope_parameters` (a dictionary that always
     has `rope_type` and `rope_theta`), `head_dim`, `num_key_value_heads`, and a `sliding_window` that is None where it
-    is not in use. `path`, `kind` and `name_of` (a key's name in the file) are for errors.
+    is not in use; where it is, `layer_types` says of each layer whether it is a "sliding_attention". A family whose
+    windowed layers turn by other angles has those as `local_rope_parameters`. Of a model that also sees or hears, it
+    is the part that reads text. `path`, `kind` and `name_of` (a key's name in the file) are for errors.
 
     Raises `UnusableFile` that names the key which is missing or impossible, `UnsupportedModel` for an unknown
     `model_type`.
     """
+    config = _text_part(config)
     family = config.get("model_type")
     if not isinstance(family, str) or family not in _DEFAULTS:
         raise UnsupportedModel(
             f"{path} is a model of the family {family!r}; the built-in engine knows {', '.join(families())}",
             hint='engine="torch" runs most families',
         )
-    given = {key: value for key, value in config.items() if value is not None}
+    given = {key: value for key, value in config.items() if value is not None or key in _OFF_IF_NULL}
     result = {**config, **_COMMON_DEFAULTS, **_DEFAULTS[family], **given}
     check = _Check(result, path, kind, name_of)
     for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"):
         check.size(key)
+    if result["num_hidden_layers"] > _MAX_LAYERS:
+        check.fail("num_hidden_layers", result["num_hidden_layers"], f"at most {_MAX_LAYERS:,}")
     _fill_heads(result, check)
     check.size("max_position_embeddings")
     check.positive("rms_norm_eps")
     check.truth("tie_word_embeddings")
-    _fill_window(result, config, check)
+    for key in ("query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"):
+        if result.get(key) is not None:
+            check.positive(key)
+    _fill_window(result, check)
     _fill_recurrent_layers(result, check)
     _fill_rope(result, check)
     return result
+
+
+def _text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration of the language model in one that also has a vision or sound model."""
+    text = config.get("text_config")
+    if not isinstance(text, Mapping):
+        return config
+    shared = ("bos_token_id", "eos_token_id", "pad_token_id", "quantization_config", "tie_word_embeddings")
+    return {**{key: config[key] for key in shared if key in config}, **text}
 
 
 def check_token_ids(config: Mapping[str, Any], *, path: object, kind: str) -> None:
@@ -103,7 +193,9 @@ class _Check:
         return value
 
     def positive(self, key: str) -> float:
-        value = self.config.get(key)
+        return self.number(key, self.config.get(key))
+
+    def number(self, key: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             self.fail(key, value, "a number above 0")
         return float(value)
@@ -111,6 +203,11 @@ class _Check:
     def truth(self, key: str) -> None:
         if not isinstance(self.config.get(key), bool):
             self.fail(key, self.config.get(key), "true or false")
+
+    def per_layer(self, key: str, kind: type) -> None:
+        value, num_layers = self.config[key], self.config["num_hidden_layers"]
+        if not isinstance(value, list) or len(value) != num_layers or not all(isinstance(one, kind) for one in value):
+            self.fail(key, value, f"a list with one entry for each of the {num_layers} layers")
 
     def fail(self, key: str, value: object, expected: str) -> NoReturn:
         name = self.name_of(key)
@@ -132,13 +229,33 @@ def _fill_heads(config: dict[str, Any], check: _Check) -> None:
         check.fail("head_dim", config["head_dim"], "even, as rotary positions turn pairs of numbers")
 
 
-def _fill_window(config: dict[str, Any], given: Mapping[str, Any], check: _Check) -> None:
-    # A window that the file sets to null is off; one that it leaves out has the family's default.
-    is_off = "sliding_window" in given and given["sliding_window"] is None
-    if is_off or config.get("use_sliding_window") is False:
+def _fill_window(config: dict[str, Any], check: _Check) -> None:
+    if config.get("use_sliding_window") is False:
         config["sliding_window"] = None
-    if config["sliding_window"] is not None:
-        check.size("sliding_window")
+    num_layers = config["num_hidden_layers"]
+    if "no_rope_layer_interval" in config:
+        interval = check.size("no_rope_layer_interval")
+        regular = [int((layer + 1) % interval != 0) for layer in range(num_layers)]
+        config["no_rope_layers"] = config.get("no_rope_layers") or regular
+        check.per_layer("no_rope_layers", int)
+    if config["sliding_window"] is None:
+        return
+    check.size("sliding_window")
+    if config.get("layer_types") is None:
+        has_window = [_has_window(config, layer, check) for layer in range(num_layers)]
+        config["layer_types"] = ["sliding_attention" if has else "full_attention" for has in has_window]
+    check.per_layer("layer_types", str)
+
+
+def _has_window(config: Mapping[str, Any], layer: int, check: _Check) -> bool:
+    """How transformers decides for a file that lists no layers."""
+    if "sliding_window_pattern" in config:
+        return (layer + 1) % check.size("sliding_window_pattern") != 0
+    if (first := config.get("max_window_layers")) is not None:
+        if type(first) is not int:
+            check.fail("max_window_layers", first, "a layer's number")
+        return layer >= first
+    return not config["no_rope_layers"][layer] if "no_rope_layers" in config else True
 
 
 def _fill_recurrent_layers(config: dict[str, Any], check: _Check) -> None:
@@ -157,18 +274,38 @@ def _fill_recurrent_layers(config: dict[str, Any], check: _Check) -> None:
 
 def _fill_rope(config: dict[str, Any], check: _Check) -> None:
     """One form of what files write as rope_theta with rope_scaling (until transformers 4) or rope_parameters (5)."""
-    written = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    written = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(written, Mapping):
         check.fail("rope_parameters", written, "an object")
-    rope = {key: value for key, value in written.items() if key != "type"}
+    is_nested = "full_attention" in written or "sliding_attention" in written
+    rope = _rope(
+        config, (written.get("full_attention") or {}) if is_nested else written, config.get("rope_theta"), check
+    )
+    config["rope_parameters"], config["rope_theta"] = rope, rope["rope_theta"]
+    if "rope_local_base_freq" in config:
+        local = (written.get("sliding_attention") or {}) if is_nested else {}
+        config["local_rope_parameters"] = _rope(config, local, config["rope_local_base_freq"], check)
+
+
+def _rope(config: Mapping[str, Any], written: Mapping[str, Any], theta: Any, check: _Check) -> dict[str, Any]:
+    """One rope's parameters, complete and checked."""
+    rope = {key: value for key, value in written.items() if key != "type" and value is not None}
     rope.setdefault("rope_type", written.get("type", "default"))
     if not isinstance(rope["rope_type"], str):
         check.fail("rope_parameters", written, "an object whose rope_type is text")
-    rope["rope_theta"] = rope.get("rope_theta") or config.get("rope_theta") or _DEFAULT_ROPE_THETA
-    config["rope_theta"] = rope["rope_theta"]
-    config["rope_theta"] = rope["rope_theta"] = check.positive("rope_theta")
-    if rope["rope_type"] not in ("default", "longrope") or "factor" in rope:
-        factor = rope.get("factor")
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < math.inf:
-            check.fail("factor of rope_parameters", factor, "a number above 0")
-    config["rope_parameters"] = rope
+    if config["model_type"] == "phi3" and rope["rope_type"] in ("su", "yarn"):  # what Phi-3 was first published with
+        rope["rope_type"] = "longrope"
+    rope["rope_theta"] = check.number("rope_theta", rope.get("rope_theta") or theta or _DEFAULT_ROPE_THETA)
+    if (partial := config.get("partial_rotary_factor")) is not None:
+        rope.setdefault("partial_rotary_factor", partial)
+    if config.get("rotary_dim") is not None and check.size("rotary_dim") != config["head_dim"]:
+        rope["partial_rotary_factor"] = config["rotary_dim"] / config["head_dim"]
+    if rope["rope_type"] in ("llama3", "yarn", "longrope"):
+        original = config.get("original_max_position_embeddings") or rope.get("original_max_position_embeddings")
+        rope["original_max_position_embeddings"] = original or config["max_position_embeddings"]
+    present = [key for key in _MORE_ROPE_NUMBERS if key in rope]
+    for key in (*_ROPE_NUMBERS.get(rope["rope_type"], ("factor",)), *present):
+        check.number(f"{key} of rope_parameters", rope.get(key))
+    if "partial_rotary_factor" in rope and check.number("partial_rotary_factor", rope["partial_rotary_factor"]) > 1:
+        check.fail("partial_rotary_factor", rope["partial_rotary_factor"], "a number from 0 to 1")
+    return rope

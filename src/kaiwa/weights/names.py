@@ -8,7 +8,7 @@ from __future__ import annotations
 import array
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ class Family:
     """Keys without the architecture's prefix, and what `config.json` calls them."""
     constants: Mapping[str, Any] = field(default_factory=dict)
     """What `config.json` says of every model of this family."""
+    derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda config: {}
+    """What `config.json` says besides, and follows from the rest."""
 
 
 _DECODER_TENSORS = {
@@ -65,19 +67,69 @@ _DECODER_KEYS = {
     "attention.layer_norm_rms_epsilon": "rms_norm_eps",
     "attention.sliding_window": "sliding_window",
     "rope.freq_base": "rope_theta",
+    "rope.dimension_count": "rotary_dim",
 }
+
+_QK_NORM_TENSORS = {
+    "blk.{N}.attn_q_norm.weight": "model.layers.{N}.self_attn.q_norm.weight",
+    "blk.{N}.attn_k_norm.weight": "model.layers.{N}.self_attn.k_norm.weight",
+}
+_GEMMA_TENSORS = {
+    **{ours: theirs for ours, theirs in _DECODER_TENSORS.items() if not ours.startswith(("output.", "rope_freqs."))},
+    "blk.{N}.post_attention_norm.weight": "model.layers.{N}.post_attention_layernorm.weight",
+    "blk.{N}.ffn_norm.weight": "model.layers.{N}.pre_feedforward_layernorm.weight",
+    "blk.{N}.post_ffw_norm.weight": "model.layers.{N}.post_feedforward_layernorm.weight",
+}
+_GEMMA3_TENSORS = {**_GEMMA_TENSORS, **_QK_NORM_TENSORS, "output.weight": "lm_head.weight"}
+_GEMMA_KEYS = {
+    **_DECODER_KEYS,
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
+    "rope.freq_base_swa": "rope_local_base_freq",
+}
+# Its writers store 1 + w, which a Hugging Face checkpoint leaves to the engine.
+_GEMMA_CONSTANTS = {"norm_offset": 0.0}
+_PHI3_TENSORS = {
+    **{ours: theirs for ours, theirs in _DECODER_TENSORS.items() if "ffn_gate" not in ours},
+    "rope_factors_long.weight": "rope_factors_long.weight",
+    "rope_factors_short.weight": "rope_factors_short.weight",
+    "blk.{N}.attn_qkv.weight": "model.layers.{N}.self_attn.qkv_proj.weight",
+    "blk.{N}.ffn_up.weight": "model.layers.{N}.mlp.gate_up_proj.weight",
+}
+
+
+def _gemma_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What queries are scaled by, which no key says; the 27B models, known by their layers, do it their own way."""
+    hidden, heads = config.get("hidden_size"), config.get("num_attention_heads")
+    if config.get("num_hidden_layers") in (46, 62) and isinstance(hidden, int) and isinstance(heads, int) and heads:
+        return {"query_pre_attn_scalar": hidden // heads}
+    return {"query_pre_attn_scalar": config.get("head_dim")}
+
+
+def _gemma3(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**_gemma_scale(config), "sliding_window": config.get("sliding_window")}
+
 
 FAMILIES: dict[str, Family] = {
     # Its writers reorder the rows of q and k so that the numbers which a position turns together lie side by side.
     "llama": Family("llama", _DECODER_TENSORS, _DECODER_KEYS, {"rope_interleaved": True}),
     # transformers reads a window for Qwen2 only where the configuration switches it on; GGUF has no such switch.
     "qwen2": Family("qwen2", _DECODER_TENSORS, _DECODER_KEYS, {"use_sliding_window": False}),
+    "qwen3": Family("qwen3", {**_DECODER_TENSORS, **_QK_NORM_TENSORS}, _DECODER_KEYS, {"use_sliding_window": False}),
+    "smollm3": Family("smollm3", _DECODER_TENSORS, _DECODER_KEYS, {"rope_interleaved": True}),
+    "mistral3": Family("ministral3", _DECODER_TENSORS, _DECODER_KEYS, {"rope_interleaved": True}),
+    "gemma2": Family("gemma2", _GEMMA_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma_scale),
+    "gemma3": Family("gemma3_text", _GEMMA3_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma3),
+    "phi3": Family("phi3", _PHI3_TENSORS, _DECODER_KEYS),
 }
 
 _ROPE_SCALING_KEYS = {
     "rope.scaling.factor": "factor",
     "rope.scaling.original_context_length": "original_max_position_embeddings",
     "rope.scaling.attn_factor": "attention_factor",
+    "rope.scaling.yarn_attn_factor": "attention_factor",
+    "rope.scaling.yarn_log_multiplier": "mscale_all_dim",
+    "attention.temperature_scale": "llama_4_scaling_beta",
     "rope.scaling.yarn_beta_fast": "beta_fast",
     "rope.scaling.yarn_beta_slow": "beta_slow",
 }
@@ -151,6 +203,12 @@ def config_of(metadata: Mapping[str, Any], tensors: Mapping[str, Tensor], *, pat
         "mlp_bias": "model.layers.0.mlp.up_proj.bias" in tensors,
         "rope_parameters": _rope_parameters(metadata, architecture, path),
     }
+    if config.get("sliding_window") == 0:
+        config["sliding_window"] = None
+    config |= _layer_types(metadata.get(f"{architecture}.attention.sliding_window_pattern"))
+    config |= family.derive(config)
+    if "rope_factors_long.weight" in tensors:
+        config["rope_parameters"]["rope_type"] = "longrope"
     config |= {key: value for key, value in generation_config_of(metadata, path=path).items() if key.endswith("_id")}
     return normalize_config(config, path=path, kind=KIND, name_of=lambda key: names.get(key, key))
 
@@ -213,7 +271,18 @@ def _rope_parameters(metadata: Mapping[str, Any], architecture: str, path: objec
         raise UnsupportedModel(f"{path} has {key} {scaling!r}; Kaiwa knows {', '.join(_ROPE_TYPES)}")
     if scaling == "none":
         return {"rope_type": "default"}
+    if "mscale_all_dim" in parameters:
+        parameters["mscale"] = 1.0
     return {**parameters, "rope_type": _ROPE_TYPES[scaling]}
+
+
+def _layer_types(pattern: Any) -> dict[str, Any]:
+    """Which layers see a window: one in every so many does not, or as a list says."""
+    if pattern is None:
+        return {}
+    if isinstance(pattern, list | array.array):
+        return {"layer_types": ["sliding_attention" if is_sliding else "full_attention" for is_sliding in pattern]}
+    return {"sliding_window_pattern": pattern}
 
 
 def _plain(value: Any, key: str, path: object) -> Any:

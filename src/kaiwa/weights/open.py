@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from kaiwa.errors import ModelNotFound, UnusableFile
 from kaiwa.weights import file_kinds, gguf, names, safetensors
-from kaiwa.weights.checkpoint import Checkpoint
+from kaiwa.weights.checkpoint import Checkpoint, Tensor
 from kaiwa.weights.config import check_token_ids, normalize_config
 
 _CONFIG = "config.json"
 _GENERATION_CONFIG = "generation_config.json"
 _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+# Where models that also see or hear keep the part that reads text, before and since transformers 5.
+_TEXT_PREFIXES = {"language_model.": "", "model.language_model.": "model."}
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _EXPECTED = "a model is a .gguf file, or a folder with config.json and model.safetensors"
 
@@ -113,12 +116,25 @@ def _open_safetensors(folder: Path) -> Checkpoint:
         generation_config |= safetensors.read_json(generation, _GENERATION_CONFIG)
     check_token_ids(generation_config, path=folder, kind="model")
     files = safetensors.read(folder)
+    originals = _text_tensors(files.tensors)
     return Checkpoint(
         path=folder,
         kind="safetensors",
         config=config,
         generation_config=generation_config,
-        tensors=files.tensors,
-        release=files.release,
+        tensors={name: replace(tensor, name=name) for name, tensor in originals.items()},
+        release=lambda tensor: files.release(originals[tensor.name]),
         close=files.close,
     )
+
+
+def _text_tensors(tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """The language model's tensors, by the names that they have in a model without a vision or sound part."""
+    if not any(name.startswith(tuple(_TEXT_PREFIXES)) for name in tensors):
+        return tensors
+    renamed = {name: tensor for name, tensor in tensors.items() if name.startswith("lm_head.")}
+    for name, tensor in tensors.items():
+        for prefix, bare in _TEXT_PREFIXES.items():
+            if name.startswith(prefix):
+                renamed[bare + name.removeprefix(prefix)] = tensor
+    return renamed
