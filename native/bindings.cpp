@@ -57,11 +57,12 @@ std::shared_ptr<Matrix> make_matrix(std::string_view format, nb::handle data, in
   return std::make_shared<Matrix>(format_named(format), bytes.data(), bytes.size(), rows, columns, *own);
 }
 
-Vector make_vector(const Matrix& matrix) {
+Vector make_vector(const Matrix& matrix, float offset) {
   if (matrix.rows() != 1) throw std::invalid_argument("a vector is one row");
   auto row = std::make_shared<PaddedRow>();
   row->values.resize((matrix.columns() + 15) / 16 * 16);
   matrix.unpack_row(0, row->values.data());
+  for (int i = 0; i < matrix.columns(); ++i) row->values[i] += offset;
   return row;
 }
 
@@ -96,12 +97,12 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   return to_python(std::move(result), rows, matrix->rows());
 }
 
-using SliceTuple = std::tuple<int, int, std::vector<int>, int, int, int>;
+using SliceTuple = std::tuple<int, int, std::vector<int>, bool, int, int, int>;
 
 void run(Program& program, std::vector<int> token_ids, const std::vector<SliceTuple>& slices, std::vector<int> logit_rows) {
   Batch batch{std::move(token_ids), {}, std::move(logit_rows)};
-  for (const auto& [start, count, blocks, state, checkpoint, checkpoint_tokens] : slices)
-    batch.slices.push_back({start, count, blocks, state, checkpoint, checkpoint_tokens});
+  for (const auto& [start, count, blocks, is_long, state, checkpoint, checkpoint_tokens] : slices)
+    batch.slices.push_back({start, count, blocks, is_long, state, checkpoint, checkpoint_tokens});
   nb::gil_scoped_release release;
   program.run(batch);
 }
@@ -124,7 +125,7 @@ NB_MODULE(_native, m) {
       .def_prop_ro("rows", &Matrix::rows)
       .def_prop_ro("columns", &Matrix::columns)
       .def_prop_ro("nbytes", &Matrix::num_bytes)
-      .def("to_vector", &make_vector)
+      .def("to_vector", &make_vector, "offset"_a = 0.0f)
       .def("unpack", &unpack);
   m.def("unpack", [](std::string_view format, nb::handle data, int rows, int columns) {
     return unpack(*make_matrix(format, data, rows, columns, nullptr));
@@ -156,7 +157,7 @@ NB_MODULE(_native, m) {
              return std::make_shared<Program>(std::move(pool), kernels_named(isa), std::move(cache), std::move(states), max_rows);
            }),
            "pool"_a, "cache"_a, "states"_a, "max_rows"_a, "isa"_a = "")
-      .def("add_rope", &Program::add_rope, "frequencies"_a, "magnitude"_a)
+      .def("add_rope", &Program::add_rope, "frequencies"_a, "long_frequencies"_a, "magnitude"_a)
       .def("add_slot", &Program::add_slot, "width"_a)
       .def("embed", [](Program& p, std::shared_ptr<Matrix> table, int out, float scale) { p.add_step(std::make_unique<Embed>(table, out, scale)); },
            "table"_a, "out"_a, "scale"_a = 1.0f)
@@ -178,14 +179,15 @@ NB_MODULE(_native, m) {
            "in_"_a, "norm"_a.none(), "eps"_a, "gate"_a, "up"_a, "activation"_a, "out"_a)
       .def("attention",
            [](Program& p, int queries, int keys, int values, int out, int layer, int num_heads, int num_kv_heads, int head_dim,
-              float scale, float softcap, int window, int rope, bool interleaved, Vector query_norm,
-              Vector key_norm, Vector value_norm, float norm_eps, bool gated) {
-             p.add_attention(queries, keys, values, out, {layer, num_heads, num_kv_heads, head_dim, scale, softcap, window, rope,
-                                                          interleaved, query_norm, key_norm, value_norm, norm_eps, gated});
+              float scale, float temperature, int temperature_length, float softcap, int window, int rope, bool interleaved,
+              Vector query_norm, Vector key_norm, Vector value_norm, float norm_eps, bool gated) {
+             p.add_attention(queries, keys, values, out,
+                             {layer, num_heads, num_kv_heads, head_dim, scale, temperature, temperature_length, softcap, window,
+                              rope, interleaved, query_norm, key_norm, value_norm, norm_eps, gated});
            },
            "queries"_a, "keys"_a, "values"_a, "out"_a, nb::kw_only(), "layer"_a, "num_heads"_a, "num_kv_heads"_a, "head_dim"_a,
-           "scale"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a, "query_norm"_a.none(), "key_norm"_a.none(),
-           "value_norm"_a.none(), "norm_eps"_a, "gated"_a)
+           "scale"_a, "temperature"_a, "temperature_length"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a,
+           "query_norm"_a.none(), "key_norm"_a.none(), "value_norm"_a.none(), "norm_eps"_a, "gated"_a)
       .def("delta_net",
            [](Program& p, int channels, int gate, int beta, int alpha, int out, int layer, int num_key_heads, int num_value_heads,
               int key_dim, int value_dim, bool tiled, std::shared_ptr<Matrix> convolution, std::vector<float> decays,
@@ -200,7 +202,11 @@ NB_MODULE(_native, m) {
       .def("norm", [](Program& p, int in, Vector weight, float eps, int out) {
              p.add_step(std::make_unique<Norm>(in, weight, eps, out));
            }, "in_"_a, "weight"_a, "eps"_a, "out"_a)
-      .def("add", [](Program& p, int in, int out) { p.add_step(std::make_unique<Add>(in, out)); }, "in_"_a, "out"_a)
+      .def("add", [](Program& p, int in, int out, Vector norm, float eps) {
+             p.add_step(std::make_unique<Add>(in, norm, eps, out));
+           }, "in_"_a, "out"_a, "norm"_a.none() = nb::none(), "eps"_a = 0.0f)
+      .def("softcap", [](Program& p, int slot, float cap) { p.add_step(std::make_unique<Softcap>(slot, cap)); },
+           "slot"_a, "cap"_a)
       .def("run", &run, "token_ids"_a, "slices"_a, "logit_rows"_a)
       .def("read", [](const Program& p, int slot, int rows) {
              const Slot& s = p.slot(slot);

@@ -52,11 +52,14 @@ Program::Program(std::shared_ptr<ThreadPool> pool, const Kernels* kernels, std::
   context_.inputs = &inputs_;
 }
 
-int Program::add_rope(std::vector<float> frequencies, float magnitude) {
+int Program::add_rope(std::vector<float> frequencies, std::vector<float> long_frequencies, float magnitude) {
+  if (long_frequencies.size() != frequencies.size()) throw std::invalid_argument("a rope's two sets differ in size");
   for (size_t i = 0; i < ropes_.size(); ++i)
-    if (ropes_[i].frequencies == frequencies && ropes_[i].magnitude == magnitude) return (int)i;
+    if (ropes_[i].frequencies == frequencies && ropes_[i].long_frequencies == long_frequencies &&
+        ropes_[i].magnitude == magnitude)
+      return (int)i;
   std::vector<float> table(2 * frequencies.size() * max_rows_);
-  ropes_.push_back({std::move(frequencies), magnitude, std::move(table)});
+  ropes_.push_back({std::move(frequencies), std::move(long_frequencies), magnitude, std::move(table)});
   return (int)ropes_.size() - 1;
 }
 
@@ -122,10 +125,12 @@ void Program::run(const Batch& batch) {
   check(batch);
   context_.num_tokens = (int)batch.token_ids.size();
   context_.positions.clear();
+  context_.is_long.clear();
   context_.first_rows.clear();
   for (const BatchSlice& slice : batch.slices) {
     context_.first_rows.push_back((int)context_.positions.size());
     for (int i = 0; i < slice.count; ++i) context_.positions.push_back(slice.start + i);
+    context_.is_long.insert(context_.is_long.end(), slice.count, slice.is_long);
   }
   replay(batch);
 }
@@ -133,6 +138,7 @@ void Program::run(const Batch& batch) {
 void Program::run_rows(int rows, int slot, const float* values) {
   context_.num_tokens = rows;
   context_.positions.assign(rows, 0);
+  context_.is_long.assign(rows, false);
   for (int r = 0; r < rows; ++r)
     memcpy(slots_[slot].row(r), values + (size_t)r * slots_[slot].width, sizeof(float) * slots_[slot].width);
   replay({});
@@ -165,9 +171,10 @@ void Program::replay(const Batch& batch) {
 void Program::fill_ropes(int thread) {
   for (Rope& rope : ropes_) {
     for (int r = thread; r < context_.num_tokens; r += pool_->num_threads()) {
+      const std::vector<float>& frequencies = context_.is_long[r] ? rope.long_frequencies : rope.frequencies;
       float *cos = rope.table.data() + (size_t)2 * rope.num_pairs() * r, *sin = cos + rope.num_pairs();
       for (int i = 0; i < rope.num_pairs(); ++i) {
-        const double angle = (float)context_.positions[r] * rope.frequencies[i];
+        const double angle = (float)context_.positions[r] * frequencies[i];
         cos[i] = (float)std::cos(angle) * rope.magnitude;
         sin[i] = (float)std::sin(angle) * rope.magnitude;
       }

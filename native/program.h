@@ -16,9 +16,9 @@ class Program {
           std::shared_ptr<StateCache> states, int max_rows);
   Program(const Program&) = delete;
 
-  // Frequencies of the rotation, one per pair of a head's numbers, and what cos and sin are multiplied by. The same
-  // ones have the same index.
-  int add_rope(std::vector<float> frequencies, float magnitude);
+  // Frequencies of the rotation, one per pair of a head's numbers; those for long sequences, as many; and what cos and
+  // sin are multiplied by. The same ones have the same index.
+  int add_rope(std::vector<float> frequencies, std::vector<float> long_frequencies, float magnitude);
   int add_slot(int width);
   void add_step(std::unique_ptr<Step> step);
   void add_attention(int queries, int keys, int values, int out, AttentionOptions options);

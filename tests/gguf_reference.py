@@ -21,6 +21,12 @@ TENSOR_NAMES = {
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
+ARCHITECTURES = {"mistral": "llama", "ministral3": "mistral3", "gemma3_text": "gemma3"}
+"""The families whose architecture in GGUF has another name."""
+
+INTERLEAVED = ("llama", "smollm3", "mistral3")
+"""The architectures whose converter reorders the rows of q and k."""
+
 LAYER_TENSOR_NAMES = {
     "attn_norm.weight": "input_layernorm.weight",
     "attn_q.weight": "self_attn.q_proj.weight",
@@ -36,13 +42,27 @@ LAYER_TENSOR_NAMES = {
     "ffn_down.weight": "mlp.down_proj.weight",
 }
 
+_QK_NORMS = {"attn_q_norm.weight": "self_attn.q_norm.weight", "attn_k_norm.weight": "self_attn.k_norm.weight"}
+_GEMMA_NORMS = {
+    "post_attention_norm.weight": "post_attention_layernorm.weight",
+    "ffn_norm.weight": "pre_feedforward_layernorm.weight",
+    "post_ffw_norm.weight": "post_feedforward_layernorm.weight",
+}
+MORE_LAYER_TENSOR_NAMES = {
+    "qwen3": _QK_NORMS,
+    "gemma2": _GEMMA_NORMS,
+    "gemma3": _GEMMA_NORMS | _QK_NORMS,
+    "phi3": {"attn_qkv.weight": "self_attn.qkv_proj.weight", "ffn_up.weight": "mlp.gate_up_proj.weight"},
+}
+"""What differs in other architectures than llama."""
 
-def tensor_names(num_layers: int) -> dict[str, str]:
+
+def tensor_names(num_layers: int, architecture: str = "llama") -> dict[str, str]:
     """Hugging Face's name of every tensor, by its name in GGUF."""
     layers = {
         f"blk.{layer}.{ours}": f"model.layers.{layer}.{theirs}"
         for layer in range(num_layers)
-        for ours, theirs in LAYER_TENSOR_NAMES.items()
+        for ours, theirs in (LAYER_TENSOR_NAMES | MORE_LAYER_TENSOR_NAMES.get(architecture, {})).items()
     }
     return TENSOR_NAMES | layers
 
@@ -89,10 +109,11 @@ def rope_frequency_factors(config: Mapping[str, Any], rope_theta: float, head_di
 def write_checkpoint(folder: Path, path: Path) -> None:
     """Write a Hugging Face folder as a GGUF file in float32, as llama.cpp's converter would."""
     config = json.loads((folder / "config.json").read_text())
-    architecture = "qwen2" if config["model_type"] == "qwen2" else "llama"
+    architecture = ARCHITECTURES.get(config["model_type"], config["model_type"])
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     head_dim = config.get("head_dim") or config["hidden_size"] // heads
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    ropes = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    rope = ropes.get("full_attention", ropes)
     rope_theta = rope.get("rope_theta") or config["rope_theta"]
 
     writer = gguf.GGUFWriter(path, architecture)
@@ -103,30 +124,73 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(heads)
     writer.add_head_count_kv(kv_heads)
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
+    if architecture != "phi3":
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(rope_theta)
-    writer.add_rope_dimension_count(head_dim)
+    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_vocab_size(config["vocab_size"])
+    _add_windows(writer, config, architecture)
+    _add_rope_scaling(writer, config, rope)
     _add_tokenizer(writer, config["vocab_size"])
 
     weights: dict[str, np.ndarray] = {}
     for shard in sorted(folder.glob("*.safetensors")):
         weights |= load_file(shard)
-    for name, theirs in tensor_names(config["num_hidden_layers"]).items():
+    for name, theirs in tensor_names(config["num_hidden_layers"], architecture).items():
         if theirs not in weights:
             continue
-        tensor = weights[theirs]
-        if architecture == "llama" and ("attn_q." in name or "attn_k." in name):
+        tensor = weights.pop(theirs)
+        if architecture in INTERLEAVED and ("attn_q." in name or "attn_k." in name):
             tensor = interleave_rope(tensor, heads if "attn_q." in name else kv_heads)
+        if architecture in ("gemma2", "gemma3") and theirs.endswith("norm.weight"):
+            tensor = tensor + np.float32(1)
         writer.add_tensor(name, tensor)
+    assert not weights, f"tensors without a name in GGUF: {sorted(weights)}"
     if rope.get("rope_type") == "llama3":
         writer.add_tensor("rope_freqs.weight", rope_frequency_factors(rope, rope_theta, head_dim))
+    if rope.get("rope_type") == "longrope":
+        writer.add_tensor("rope_factors_long.weight", np.array(rope["long_factor"], dtype=np.float32))
+        writer.add_tensor("rope_factors_short.weight", np.array(rope["short_factor"], dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def _add_windows(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: str) -> None:
+    if architecture == "phi3":
+        writer.add_sliding_window(config["sliding_window"] or 0)
+    if architecture in ("gemma2", "gemma3"):
+        writer.add_sliding_window(config["sliding_window"])
+    if architecture == "gemma3":  # by default one layer in six; a smaller model says so
+        writer.add_sliding_window_pattern(config["layer_types"].index("full_attention") + 1)
+        writer.add_rope_freq_base_swa(config["rope_parameters"]["sliding_attention"]["rope_theta"])
+    if architecture == "gemma2":
+        writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
+        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+
+
+def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any], rope: Mapping[str, Any]) -> None:
+    kind = rope.get("rope_type")
+    if kind == "linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(rope["factor"])
+    if kind == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
+        writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+        writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+        writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+    if kind == "longrope":
+        original = rope["original_max_position_embeddings"]
+        growth = config["max_position_embeddings"] / original
+        writer.add_rope_scaling_orig_ctx_len(original)
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)
+        writer.add_rope_scaling_attn_factors(math.sqrt(1 + math.log(growth) / math.log(original)))
 
 
 def _add_tokenizer(writer: gguf.GGUFWriter, vocab_size: int) -> None:

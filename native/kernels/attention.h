@@ -64,10 +64,8 @@ float weigh_row(const AttentionTask& task, int row, int first_key, float* scores
   const int begin = task.window > 0 && position - task.window + 1 > 0 ? position - task.window + 1 : 0;
   F32 low = load(scores), high = load(scores + 16);
   if (task.softcap > 0) {
-    // c * tanh(x / c) = c - 2 c / (1 + e^(2 x / c))
-    const F32 cap = splat(task.softcap), twice = splat(2 * task.softcap), rate = splat(2 / task.softcap);
-    low = sub(cap, div(twice, add(splat(1.0f), exponential(mul(low, rate)))));
-    high = sub(cap, div(twice, add(splat(1.0f), exponential(mul(high, rate)))));
+    low = softcap(low, task.softcap);
+    high = softcap(high, task.softcap);
   }
   const bool is_partial = first_key + 32 > end || first_key < begin;
   F32 low_mask, high_mask;

@@ -72,6 +72,10 @@ void gate(Activation activation, const float* gates, const float* up, int count,
   }
 }
 
+void softcap_row(float* x, int count, float cap) {
+  for (int i = 0; i < count; i += 16) store(x + i, softcap(load(x + i), cap));
+}
+
 void add_rows(const float* x, int count, float* out) {
   for (int i = 0; i < count; i += 16) store(out + i, add(load(out + i), load(x + i)));
 }

@@ -87,6 +87,8 @@ struct Kernels {
   void (*quantize)(const float* x, const Inputs& to, float* residual);
   // out[i] = activation(gate[i]) * up[i]; count is a multiple of 16.
   void (*gate)(Activation activation, const float* gate, const float* up, int count, float* out);
+  // x[i] = cap * tanh(x[i] / cap); count is a multiple of 16.
+  void (*softcap)(float* x, int count, float cap);
   // out[i] += x[i]; count is a multiple of 16.
   void (*add)(const float* x, int count, float* out);
   void (*panel[num_formats])(const Matrix& matrix, int panel, const Inputs& in, int num_tokens, const Outputs& out);

@@ -317,3 +317,8 @@ inline F32 exponential(F32 x) {
   p = add(fma(mul(p, r), r, r), splat(1.0f));
   return scale_by_power_of_2(p, n);
 }
+
+// cap * tanh(x / cap) = cap - 2 cap / (1 + e^(2 x / cap))
+inline F32 softcap(F32 x, float cap) {
+  return sub(splat(cap), div(splat(2 * cap), add(splat(1.0f), exponential(mul(x, splat(2 / cap))))));
+}

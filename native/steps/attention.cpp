@@ -1,5 +1,6 @@
 #include "attention.h"
 
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -68,6 +69,8 @@ Attention::Attention(int queries, int keys, int values, int out, AttentionOption
     throw std::invalid_argument("the query heads cannot be shared out among the key-value heads");
   if (options_.head_dim > max_head_dim) throw std::invalid_argument("a head has more than 1,024 numbers");
   if (per_kv > max_attention_rows) throw std::invalid_argument("more than 64 query heads share one key-value head");
+  if (options_.temperature != 0 && options_.temperature_length <= 0)
+    throw std::invalid_argument("the temperature of attention grows with a length above 0");
 }
 
 void Attention::prepare(const Context& context, int) {
@@ -122,6 +125,11 @@ void Attention::load_head(const Context& context, const float* from, int row, co
   rotate(head, rope.num_pairs(), options_.interleaved, rope.cos(row), rope.sin(row));
 }
 
+float Attention::scale_at(int position) const {
+  if (options_.temperature == 0) return options_.scale;
+  return options_.scale * (1 + options_.temperature * std::log1p((float)(position / options_.temperature_length)));
+}
+
 void Attention::store(const Context& context, int slice, int token, int kv_head, Scratch& scratch) const {
   const KvCache& cache = *context.cache;
   const int row = context.first_rows[slice] + token, position = context.positions[row], dim = options_.head_dim;
@@ -158,7 +166,8 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
     const int row = first_row + r / per_kv, head = piece.kv_head * per_kv + r % per_kv;
     float* query = s.queries.data() + (size_t)r * padded_dim_;
     load_head(context, context.row(queries_, row) + (size_t)head * query_stride(), row, options_.query_norm, query);
-    for (int d = 0; d < options_.head_dim; ++d) query[d] *= options_.scale;
+    const float scale = scale_at(context.positions[row]);
+    for (int d = 0; d < options_.head_dim; ++d) query[d] *= scale;
   }
 
   clear(num_rows, padded_dim_, s.largest, s.sums, s.weighted);

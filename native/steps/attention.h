@@ -34,7 +34,10 @@ class AttentionPlan {
 struct AttentionOptions {
   int layer;  // of the cache
   int num_heads, num_kv_heads, head_dim;
-  float scale, softcap;
+  float scale;
+  float temperature;  // queries are also multiplied by 1 + temperature * log(1 + floor(position / length))
+  int temperature_length;
+  float softcap;
   int window;
   int rope;  // index; -1: none
   bool interleaved;
@@ -63,6 +66,7 @@ class Attention : public Step {
 
   int query_stride() const { return options_.is_gated ? 2 * options_.head_dim : options_.head_dim; }
   void load_head(const Context& context, const float* from, int row, const Vector& norm, float* head) const;
+  float scale_at(int position) const;
   void store(const Context& context, int slice, int token, int kv_head, Scratch& scratch) const;
   void attend(const Context& context, const AttentionPlan::Piece& piece, Scratch& scratch) const;
   void combine(const Context& context, int slice, int kv_head, Scratch& scratch) const;

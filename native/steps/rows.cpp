@@ -37,7 +37,19 @@ void Norm::run(const Context& context, int) {
 
 void Add::run(const Context& context, int) {
   counters_[0].share(context.rows, 1, [&](int r) {
-    context.kernels->add(context.row(in_, r), context.slot(in_).padded, context.row(out_, r));
+    float* x = context.row(in_, r);
+    if (norm_) context.kernels->rms_norm(x, norm_->data(), eps_, context.slot(in_).width, x);
+    context.kernels->add(x, context.slot(in_).padded, context.row(out_, r));
+  });
+  context.pool->barrier();
+}
+
+void Softcap::run(const Context& context, int) {
+  constexpr int chunk = 1024;
+  const int padded = context.slot(slot_).padded, chunks = (padded + chunk - 1) / chunk;
+  counters_[0].share(context.rows * chunks, 4, [&](int i) {
+    const int first = i % chunks * chunk;
+    context.kernels->softcap(context.row(slot_, i / chunks) + first, std::min(chunk, padded - first), cap_);
   });
   context.pool->barrier();
 }

@@ -40,14 +40,28 @@ class Norm : public Step {
   int out_;
 };
 
-// out += in
+// out += norm(in), or out += in where the norm is null. Spends `in`.
 class Add : public Step {
  public:
-  Add(int in, int out) : in_(in), out_(out) {}
+  Add(int in, Vector norm, float eps, int out) : in_(in), norm_(std::move(norm)), eps_(eps), out_(out) {}
   void run(const Context& context, int thread) override;
 
  private:
-  int in_, out_;
+  int in_;
+  Vector norm_;
+  float eps_;
+  int out_;
+};
+
+// x = cap * tanh(x / cap)
+class Softcap : public Step {
+ public:
+  Softcap(int slot, float cap) : slot_(slot), cap_(cap) {}
+  void run(const Context& context, int thread) override;
+
+ private:
+  int slot_;
+  float cap_;
 };
 
 }  // namespace kaiwa

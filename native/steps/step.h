@@ -46,6 +46,7 @@ struct BatchSlice {
   int start;
   int count;
   std::vector<int> blocks;  // of the cache, for positions 0.. of the sequence
+  bool is_long = false;     // of a sequence long enough for the other frequencies of ropes that have two sets
   int state = -1;           // the sequence's slot of the state cache, where a program has recurrent layers
   int checkpoint = -1;      // the slot that gets a copy of the state as it is after `checkpoint_tokens` of the slice
   int checkpoint_tokens = 0;
@@ -59,9 +60,10 @@ struct Batch {
 
 // The rotations of one rope for the rows of a batch.
 struct Rope {
-  std::vector<float> frequencies;  // radians per position, for each pair of a head's numbers
-  float magnitude;                 // what cosines and sines are multiplied by
-  std::vector<float> table;        // (rows, 2, pairs): cosines, then sines
+  std::vector<float> frequencies;       // radians per position, for each pair of a head's numbers
+  std::vector<float> long_frequencies;  // the same, in long sequences
+  float magnitude;                      // what cosines and sines are multiplied by
+  std::vector<float> table;             // (rows, 2, pairs): cosines, then sines
 
   int num_pairs() const { return (int)frequencies.size(); }
   const float* cos(int row) const { return table.data() + (size_t)2 * num_pairs() * row; }
@@ -90,6 +92,7 @@ struct Context {
   int rows;                      // that the step works on: all tokens, or those whose logits are asked for
   int num_tokens;
   std::vector<int> positions;    // of each token
+  std::vector<char> is_long;     // whether each token's sequence is
   std::vector<int> first_rows;   // of each slice
   const Kernels* kernels;
   ThreadPool* pool;

@@ -8,15 +8,29 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
     LlamaConfig,
     LlamaForCausalLM,
+    Ministral3Config,
+    Ministral3ForCausalLM,
+    MinistralConfig,
+    MinistralForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
     PreTrainedModel,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3_5ForCausalLM,
     Qwen3_5TextConfig,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    SmolLM3Config,
+    SmolLM3ForCausalLM,
 )
 
 NUM_PROMPT_TOKENS = 40
@@ -117,6 +131,145 @@ TINY_MODELS = {
         },
         seed=4,
     ),
+    "qwen2-window": TinyModel(
+        Qwen2Config,
+        Qwen2ForCausalLM,
+        {
+            "num_key_value_heads": 2,
+            "use_sliding_window": True,
+            "sliding_window": 12,
+            "max_window_layers": 1,
+            "tie_word_embeddings": True,
+        },
+        seed=7,
+    ),
+    "qwen3": TinyModel(
+        Qwen3Config,
+        Qwen3ForCausalLM,
+        {"num_key_value_heads": 2, "head_dim": 20, "tie_word_embeddings": True},
+        seed=12,
+    ),
+    "smollm3": TinyModel(
+        SmolLM3Config,
+        SmolLM3ForCausalLM,
+        {
+            "num_key_value_heads": 2,
+            "hidden_size": 40,
+            "intermediate_size": 56,
+            "num_hidden_layers": 4,
+            "tie_word_embeddings": True,
+            "pad_token_id": 0,
+        },
+        seed=7,
+    ),
+    "ministral-alternating": TinyModel(
+        MinistralConfig,
+        MinistralForCausalLM,
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "sliding_window": 16,
+            "tie_word_embeddings": True,
+            "layer_types": ["full_attention", "sliding_attention"],
+        },
+        seed=1,
+    ),
+    "ministral3": TinyModel(
+        Ministral3Config,
+        Ministral3ForCausalLM,
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "tie_word_embeddings": True,
+            "pad_token_id": 0,
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 5000.0,
+                "factor": 8.0,
+                "original_max_position_embeddings": 32,
+                "beta_fast": 4.0,
+                "beta_slow": 1.0,
+                "mscale": 1.0,
+                "mscale_all_dim": 0.7,
+                "llama_4_scaling_beta": 0.4,
+            },
+        },
+        seed=2,
+    ),
+    "gemma2": TinyModel(
+        Gemma2Config,
+        Gemma2ForCausalLM,
+        {
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "query_pre_attn_scalar": 24,
+            "sliding_window": 12,
+            "pad_token_id": 0,
+            "attn_logit_softcapping": 5.0,
+            "final_logit_softcapping": 6.0,
+        },
+        seed=25,
+    ),
+    "gemma3": TinyModel(
+        Gemma3TextConfig,
+        Gemma3ForCausalLM,
+        {
+            "num_key_value_heads": 1,
+            "head_dim": 16,
+            "query_pre_attn_scalar": 16,
+            "num_hidden_layers": 3,
+            "hidden_size": 40,
+            "intermediate_size": 64,
+            "sliding_window": 12,
+            "sliding_window_pattern": 3,
+            "pad_token_id": 0,
+            "rope_parameters": {
+                "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                "full_attention": {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0},
+            },
+        },
+        seed=1,
+    ),
+    # Its prompt is short and its text becomes long.
+    "phi3-crossing": TinyModel(
+        Phi3Config,
+        Phi3ForCausalLM,
+        {
+            "num_key_value_heads": 4,
+            "sliding_window": 60,
+            "pad_token_id": 0,
+            "tie_word_embeddings": True,
+            "original_max_position_embeddings": 64,
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 1000.0,
+                "short_factor": [1.0, 1.1, 1.2, 1.4, 1.8, 2.5],
+                "long_factor": [1.2, 1.7, 2.6, 4.0, 9.0, 16.0],
+            },
+        },
+        seed=4,
+    ),
+    "phi4-long": TinyModel(
+        Phi3Config,
+        Phi3ForCausalLM,
+        {
+            "num_key_value_heads": 2,
+            "hidden_size": 64,
+            "num_hidden_layers": 1,
+            "pad_token_id": 0,
+            "tie_word_embeddings": True,
+            "original_max_position_embeddings": 32,
+            "partial_rotary_factor": 0.75,
+            "rope_parameters": {
+                "rope_type": "longrope",
+                "rope_theta": 1000.0,
+                "partial_rotary_factor": 0.75,
+                "short_factor": [1.0, 1.1, 1.2, 1.4, 1.8, 2.5],
+                "long_factor": [1.2, 1.7, 2.6, 4.0, 9.0, 16.0],
+            },
+        },
+        seed=4,
+    ),
 }
 
 
@@ -130,7 +283,10 @@ def spread_weights(model: PreTrainedModel, seed: int) -> None:
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
             if name.endswith("norm.weight"):
-                parameter.copy_(parameter.mean() + 0.2 * noise)  # some families store a norm's distance from 1
+                # Some families store a norm's distance from 1, and what Gemma's layers add must be heard beside its
+                # large embeddings.
+                center = 3 if "post_feedforward" in name else parameter.mean()
+                parameter.copy_(center + 0.2 * noise)
             elif parameter.dim() == 1:  # biases, and how fast a state decays
                 parameter.copy_(0.5 * noise)
             elif name.startswith(("model.embed_tokens", "lm_head")):

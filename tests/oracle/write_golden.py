@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from distributions import CoarseDistributions, log_softmax
 from kaiwa.weights import hub
@@ -21,6 +22,37 @@ from tiny_models import TINY_MODELS, TinyModel, greedy_of, logits_of, make_promp
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SMALLEST_LEAD = 0.015
+
+HEADS = {"hidden_size": 128, "num_attention_heads": 4, "head_dim": 32, "max_position_embeddings": 4096}
+YARN = {"rope_type": "yarn", "rope_theta": 150000.0, "factor": 8.0, "original_max_position_embeddings": 512}
+LONG = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "partial_rotary_factor": 0.5,
+    "original_max_position_embeddings": 1024,
+    "short_factor": [1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0],
+    "long_factor": [1.1, 1.5, 2.5, 4.0, 8.0, 16.0, 32.0, 64.0],
+}
+ROPES = (
+    {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0},
+    {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0, "partial_rotary_factor": 0.25},
+    {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0},
+    {
+        "rope_type": "llama3",
+        "rope_theta": 500000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 512,
+    },
+    YARN,
+    {**YARN, "attention_factor": 1.25},
+    {**YARN, "mscale": 1.0, "mscale_all_dim": 0.7},
+    {**YARN, "beta_fast": 4.0, "beta_slow": 2.0, "truncate": False, "partial_rotary_factor": 0.5},
+    LONG,
+    {**LONG, "factor": 16.0},
+    {**LONG, "attention_factor": 1.5},
+)
 
 
 def write_family(name: str, tiny: TinyModel) -> None:
@@ -55,6 +87,24 @@ def use_old_rope_words(path: Path) -> None:
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
+def write_ropes() -> None:
+    """Write what transformers makes of each way to scale a rope: its frequencies, and what multiplies cos and sin."""
+    ropes = []
+    for parameters in ROPES:
+        config = LlamaConfig(**HEADS, rope_parameters=dict(parameters))
+        original = config.rope_parameters.get("original_max_position_embeddings", 0)
+        for num_tokens in {None, original + 1} if parameters["rope_type"] == "longrope" else {None}:
+            compute = ROPE_INIT_FUNCTIONS[parameters["rope_type"]]
+            frequencies, magnitude = compute(config, "cpu", seq_len=num_tokens)
+            ropes.append({
+                "parameters": parameters,
+                "is_long": num_tokens is not None,
+                "frequencies": frequencies.tolist(),
+                "magnitude": float(magnitude),
+            })  # fmt: skip
+    (GOLDEN / "ropes.json").write_text(json.dumps(ropes, indent=1) + "\n")
+
+
 def write_smollm2(model_path: Path) -> None:
     """Write what the default model says to `prose.txt` when transformers runs its unpacked weights."""
     prompt = tokenize(model_path, (GOLDEN / "prose.txt").read_text(encoding="utf-8"))
@@ -71,4 +121,6 @@ def write_smollm2(model_path: Path) -> None:
 if __name__ == "__main__":
     for name, tiny in TINY_MODELS.items():
         write_family(name, tiny)
+    write_ropes()
+
     write_smollm2(Path(sys.argv[1]) if len(sys.argv) > 1 else hub.resolve("smollm2:135m"))

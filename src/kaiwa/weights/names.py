@@ -97,6 +97,8 @@ _PHI3_TENSORS = {
     "blk.{N}.ffn_up.weight": "model.layers.{N}.mlp.gate_up_proj.weight",
 }
 
+_PHI3_KEYS = {**_DECODER_KEYS, "rope.scaling.original_context_length": "original_max_position_embeddings"}
+
 
 def _gemma_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """What queries are scaled by, which no key says; the 27B models, known by their layers, do it their own way."""
@@ -120,7 +122,7 @@ FAMILIES: dict[str, Family] = {
     "mistral3": Family("ministral3", _DECODER_TENSORS, _DECODER_KEYS, {"rope_interleaved": True}),
     "gemma2": Family("gemma2", _GEMMA_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma_scale),
     "gemma3": Family("gemma3_text", _GEMMA3_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma3),
-    "phi3": Family("phi3", _PHI3_TENSORS, _DECODER_KEYS),
+    "phi3": Family("phi3", _PHI3_TENSORS, _PHI3_KEYS),
 }
 
 _ROPE_SCALING_KEYS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,10 @@ def test_a_closed_sequence_leaves_the_others_alone() -> None:
         assert continue_greedily(engine, kept, token, 32) == greedy[:32]
 
 
-@pytest.mark.parametrize("name", ["llama-tied", "llama3-rope", "mistral-full", "qwen2"])
+@pytest.mark.parametrize("name", [
+    "llama-tied", "llama3-rope", "mistral-full", "qwen2", "qwen3", "smollm3", "ministral3", "gemma3",
+    "phi3-crossing", "phi4-long",
+])  # fmt: skip
 def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
     expected = Expected.of(name)
     write_checkpoint(FAMILIES / name, tmp_path / "model.gguf")
@@ -112,6 +116,20 @@ def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
         text = continue_greedily(engine, *start(engine, expected.prompt), len(expected.greedy))
     np.testing.assert_allclose(logits, expected.logits, rtol=0, atol=1e-3)
     assert text == expected.greedy
+
+
+def test_gguf_of_gemma2_divides_queries_by_the_size_of_a_head(tmp_path: Path) -> None:
+    """The file has no key for it; our golden model, whose number is another, is first made one that a file can hold."""
+    expected, folder = Expected.of("gemma2"), tmp_path / "gemma2"
+    shutil.copytree(FAMILIES / "gemma2", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "query_pre_attn_scalar": config["head_dim"]}))
+    write_checkpoint(folder, tmp_path / "model.gguf")
+    with loaded(folder) as engine:
+        theirs = np.asarray(engine.score(expected.prompt))
+    with loaded(tmp_path / "model.gguf") as engine:
+        ours = np.asarray(engine.score(expected.prompt))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -128,6 +146,17 @@ def test_weights_and_cache_in_float16(name: str, tmp_path: Path, isa: str) -> No
     error = np.abs(logits - expected.logits)
     assert error.max() < 0.03
     assert error.mean() < 0.003
+
+
+def test_a_long_sequence_cut_short_turns_by_the_angles_of_a_short_one() -> None:
+    expected = Expected.of("phi3-crossing")
+    prompt, greedy = expected.prompt, expected.greedy
+    with loaded(FAMILIES / "phi3-crossing") as engine:
+        sequence, _ = start(engine, [*prompt, *greedy])
+        engine.truncate(sequence, 20)
+        engine.configure(sequence, GREEDY, prompt_ids=prompt)
+        (token,) = engine.step([Slice(sequence, prompt[20:])])
+        assert continue_greedily(engine, sequence, token, len(greedy)) == greedy
 
 
 def test_a_full_context_is_refused_and_the_sequence_kept() -> None:

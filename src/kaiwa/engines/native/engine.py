@@ -66,6 +66,7 @@ class NativeEngine:
         self._native, self._logits_slot = program.compile(
             self._pool, cache, self._states.cache, max_rows=MAX_STEP_TOKENS, isa=isa
         )
+        self._long_after = program.long_after
         self._sequences: dict[int, kv_cache.Sequence] = {}
         self._next_sequence = 0
         self.info = EngineInfo(
@@ -136,6 +137,7 @@ class NativeEngine:
 
     def score(self, token_ids: Sequence[int]) -> memoryview[float]:
         sequence = self.open()
+        self._sequences[sequence].is_long = 0 < self._long_after < len(token_ids)
         scores = bytearray()
         try:
             for start in range(0, len(token_ids), MAX_STEP_TOKENS):
@@ -169,12 +171,15 @@ class NativeEngine:
             if end > self.info.context_length:
                 raise ContextOverflow(end, self.info.context_length)
             self._blocks.extend(sequence, end)
+            if self._long_after:
+                self._choose_frequencies(sequence, end)
             plan = self._states.plan(sequence, len(part.token_ids))
             slices.append(
                 (
                     sequence.length,
                     len(part.token_ids),
                     sequence.blocks,
+                    sequence.is_long,
                     plan.state,
                     plan.checkpoint,
                     plan.checkpoint_tokens,
@@ -186,8 +191,25 @@ class NativeEngine:
                 logit_rows.extend(range(first if all_rows else len(token_ids) - 1, len(token_ids)))
         self._native.run(token_ids, slices, logit_rows)
         for part in batch:
-            self._sequences[part.sequence].length += len(part.token_ids)
+            sequence = self._sequences[part.sequence]
+            if self._long_after:
+                sequence.token_ids[sequence.length :] = part.token_ids
+            sequence.length += len(part.token_ids)
         return logit_rows
+
+    def _choose_frequencies(self, sequence: kv_cache.Sequence, end: int) -> None:
+        """Longrope turns all positions of a long sequence by other angles than those of a short one.
+
+        A sequence that grows long, or a long one that was cut short, is read again from its beginning within the step
+        that finds it so: the same as if it had been read so at once, at the price of one long step.
+        """
+        is_long = max(end, sequence.num_prompt_tokens) > self._long_after
+        if is_long == sequence.is_long:
+            return
+        sequence.is_long = is_long
+        for start in range(0, sequence.length, MAX_STEP_TOKENS):
+            chunk = sequence.token_ids[start : min(start + MAX_STEP_TOKENS, sequence.length)]
+            self._native.run(chunk, [(start, len(chunk), sequence.blocks, is_long, -1, -1, 0)], [])
 
 
 def _choose_isa() -> str:

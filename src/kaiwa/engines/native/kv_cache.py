@@ -19,6 +19,10 @@ class Sequence:
     state: int = -1
     num_prompt_tokens: int = 0
     sampler: Sampler | None = None
+    is_long: bool = False
+    """Whether it was read with the frequencies of a long sequence, where the rope has two sets."""
+    token_ids: list[int] = field(default_factory=list)
+    """The computed tokens, kept where the rope has two sets."""
 
 
 class BlockPool:

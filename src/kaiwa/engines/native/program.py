@@ -53,6 +53,9 @@ class Heads:
     rope_is_interleaved: bool = False
     window: int = 0
     softcap: float = 0.0
+    temperature: float = 0.0
+    """Queries are also multiplied by `1 + temperature * log(1 + position // temperature_length)`."""
+    temperature_length: int = 0
     query_norm: Vector | None = None
     key_norm: Vector | None = None
     value_norm: Vector | None = None
@@ -96,12 +99,18 @@ class Program:
         self._cache_layers: dict[int, tuple[int, int]] = {}
         self.state_sizes: list[int] = []
         """Numbers that each recurrent layer remembers of a sequence."""
+        self._long_after = 0
 
     @property
     def output(self) -> Value:
         """The logits."""
         assert self._output is not None, "a program ends with logits"
         return self._output
+
+    @property
+    def long_after(self) -> int:
+        """How many tokens a sequence may have before its rope turns by other angles; 0 where it never does."""
+        return self._long_after
 
     @property
     def cache_shapes(self) -> list[tuple[int, int]]:
@@ -141,6 +150,12 @@ class Program:
         self._record([source, *outs], emit)
         return outs
 
+    def add(self, x: Value | Normed, onto: Value) -> Value:
+        """Adds `x` to the value `onto`; spends `x`."""
+        source, norm, eps = _unwrap(x)
+        self._record([source, onto], lambda native, slot: native.add(slot[source.index], slot[onto.index], norm, eps))
+        return onto
+
     def gated(self, x: Value | Normed, gate: Matrix, up: Matrix, activation: str) -> Value:
         """`activation(x · gateᵀ) * (x · upᵀ)` (Shazeer 2020)."""
         source, norm, eps = _unwrap(x)
@@ -163,8 +178,13 @@ class Program:
         cache_layer = list(self._cache_layers).index(layer)
         stored = [value for value in (keys, values) if value is not None]
 
+        if heads.rope is not None:
+            self._long_after = max(self._long_after, heads.rope.long_after)
+
         def emit(native: _native.Program, slot: dict[int, int]) -> None:
-            rope = -1 if heads.rope is None else native.add_rope(heads.rope.frequencies, heads.rope.magnitude)
+            rope = -1
+            if (r := heads.rope) is not None:
+                rope = native.add_rope(r.frequencies, r.long_frequencies or r.frequencies, r.magnitude)
             native.attention(
                 slot[queries.index],
                 -1 if keys is None else slot[keys.index],
@@ -175,6 +195,8 @@ class Program:
                 num_kv_heads=heads.num_kv_heads,
                 head_dim=heads.head_dim,
                 scale=heads.scale,
+                temperature=heads.temperature,
+                temperature_length=heads.temperature_length,
                 softcap=heads.softcap,
                 window=heads.window,
                 rope=rope,
@@ -219,11 +241,17 @@ class Program:
         self._record([channels, gate, beta, alpha, out], emit)
         return out
 
-    def logits(self, x: Value, weight: Vector, eps: float, head: Matrix) -> None:
-        """Ends the program: norm and output head, for the tokens whose logits are asked for only."""
+    def logits(self, x: Value, weight: Vector, eps: float, head: Matrix, *, softcap: float = 0.0) -> None:
+        """Ends the program: norm and output head, for the tokens whose logits are asked for only.
+
+        Where it is not 0, `softcap` bounds them: `softcap * tanh(logit / softcap)`.
+        """
         chosen = self._value(x.width)
         self._record([x, chosen], lambda native, slot: native.select(slot[x.index], slot[chosen.index]))
         (self._output,) = self.linear(Normed(chosen, weight, eps), [Projection(head)], is_precise=True)
+        logits = self._output
+        if softcap:
+            self._record([logits], lambda native, slot: native.softcap(slot[logits.index], softcap))
 
     def compile(
         self,

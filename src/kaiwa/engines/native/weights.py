@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from kaiwa.engines.native._native import Matrix, ThreadPool, Vector
 from kaiwa.errors import UnsupportedModel
@@ -21,6 +21,7 @@ class Weights:
         self._pool = pool
         self._on_progress = on_progress
         self._packed: dict[str, Matrix] = {}
+        self._parts: dict[str, tuple[Tensor, Tensor]] = {}  # of split tensors: themselves, and the whole
         self._read_bytes = 0
         self._total_bytes = checkpoint.num_bytes
 
@@ -30,7 +31,17 @@ class Weights:
         return sum(matrix.nbytes for matrix in self._packed.values())
 
     def __contains__(self, name: str) -> bool:
-        return name in self._checkpoint.tensors
+        return name in self._parts or name in self._checkpoint.tensors
+
+    def split(self, name: str, rows: Mapping[str, int], columns: int) -> None:
+        """Give parts of a matrix, so many rows each and one after another, names of their own."""
+        whole = self._tensor(name, (sum(rows.values()), columns))
+        row_bytes = len(whole.data) // whole.shape[0]
+        first = 0
+        for part, count in rows.items():
+            data = whole.data[first * row_bytes : (first + count) * row_bytes]
+            self._parts[part] = (replace(whole, name=part, shape=(count, columns), data=data), whole)
+            first += count
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
         """The weight matrix of this name. Raises `UnsupportedModel` where it is missing or has another shape."""
@@ -47,11 +58,7 @@ class Weights:
 
     def vector(self, name: str, length: int, *, offset: float = 0.0) -> Vector:
         """The norm weight or bias of this name, with `offset` added to each number."""
-        packed = self._pack(self._tensor(name, (length,)), 1, length)
-        if offset == 0.0:
-            return packed.to_vector()
-        numbers = array("f", (number + offset for number in packed.unpack().cast("B").cast("f")))
-        return Matrix("F32", numbers.tobytes(), 1, length).to_vector()
+        return self._pack(self._tensor(name, (length,)), 1, length).to_vector(offset)
 
     def optional_vector(self, name: str, length: int) -> Vector | None:
         """As `vector`, or None where the checkpoint has none."""
@@ -72,7 +79,7 @@ class Weights:
         return numbers
 
     def _tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        tensor = self._checkpoint.tensors.get(name)
+        tensor = self._parts[name][0] if name in self._parts else self._checkpoint.tensors.get(name)
         if tensor is None:
             raise self._missing(name)
         if tensor.shape != shape:
@@ -87,7 +94,7 @@ class Weights:
 
     def _pack(self, tensor: Tensor, rows: int, columns: int) -> Matrix:
         matrix = Matrix(tensor.format, tensor.data, rows, columns, self._pool)
-        self._checkpoint.release(tensor)
+        self._checkpoint.release(self._parts[tensor.name][1] if tensor.name in self._parts else tensor)
         self._read_bytes += len(tensor.data)
         if self._on_progress:
             self._on_progress(Progress("load", self._read_bytes, self._total_bytes))

@@ -12,4 +12,4 @@ from kaiwa.engines.native.weights import Weights
 
 def record(program: Program, config: Mapping[str, Any], weights: Weights) -> None:
     """Write the model's steps down."""
-    llama.record(program, config, weights, window=config.get("sliding_window") or 0)
+    llama.record(program, config, weights)
