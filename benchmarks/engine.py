@@ -24,6 +24,7 @@ import racers
 import write_models
 from kaiwa.engines.engine import Slice
 from kaiwa.engines.native.threads import choose
+from kaiwa.errors import KaiwaError
 from kaiwa.runtime.contenders import Contender, Speeds, Task
 from kaiwa.weights import hub
 
@@ -104,9 +105,15 @@ def main() -> None:
         if not racers.is_installed(row.peer):
             print("left out: it is not installed", file=sys.stderr)
             continue
-        results.append(run(row, here, runs=1 if arguments.quick else arguments.runs))
-        print(f"{results[-1].kaiwa:,.1f} tokens/s", file=sys.stderr)
-    profiles = {row.name: profile(row, threads) for row in rows if arguments.profile in row.name}
+        try:
+            result = run(row, here, runs=1 if arguments.quick else arguments.runs)
+        except KaiwaError as error:  # one row's trouble takes nothing from the others
+            print(f"left out: {error}", file=sys.stderr)
+            continue
+        print(f"{result.kaiwa:,.1f} tokens/s", file=sys.stderr)
+        results.append(result)
+    measured = [result.row for result in results]
+    profiles = {row.name: profile(row, threads) for row in measured if arguments.profile in row.name}
     print(_as_json(here, results, profiles) if arguments.json else report(here, results, profiles))
 
 

@@ -165,6 +165,23 @@ void compare_attention(const Kernels& tier, const Kernels& portable, int num_tok
   tell(tier, "attention", attend(tier), attend(portable));
 }
 
+void compare_delta_rule(const Kernels& tier, const Kernels& portable) {
+  constexpr int tokens = 5, dim = 48, stride = 32;
+  const Floats queries = random_floats(tokens * dim), state = random_floats(dim * 16);
+  const Floats products = random_floats(tokens), values = random_floats(tokens * stride);
+  const Floats decays(tokens, 0.9f), rates(tokens, 0.3f);
+  Floats keys = random_floats(tokens * dim);
+  for (float& key : keys) key /= std::sqrt((float)dim);
+  const auto both = [&](const Kernels& k) {
+    Floats found(tokens * stride), after = state;
+    k.delta_rule({tokens, dim, queries.data(), keys.data(), products.data(), decays.data(), rates.data(), values.data(),
+                  found.data(), stride, after.data()});
+    found.insert(found.end(), after.begin(), after.end());
+    return found;
+  };
+  tell(tier, "delta_rule", both(tier), both(portable));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -173,6 +190,7 @@ int main(int count, char** arguments) {
   for (const Kernels* tier : available_kernels()) {
     compare_products(*tier, portable, arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]));
     compare_rows(*tier, portable);
+    compare_delta_rule(*tier, portable);
     for (int tokens : {1, 4, 16})
       for (bool is_single : {false, true}) {
         compare_attention(*tier, portable, tokens, 64, is_single, 0, 0);
