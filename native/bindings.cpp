@@ -16,6 +16,7 @@
 #include "program.h"
 #include "sampling.h"
 #include "steps/delta_net.h"
+#include "steps/experts.h"
 #include "steps/linear.h"
 #include "steps/rows.h"
 #include "thread_pool.h"
@@ -97,6 +98,15 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   return to_python(std::move(result), rows, matrix->rows());
 }
 
+Activation activation_named(std::string_view name) {
+  if (name == "silu") return Activation::Silu;
+  if (name == "gelu_tanh") return Activation::GeluTanh;
+  if (name == "sigmoid") return Activation::Sigmoid;
+  if (name == "clamped_silu") return Activation::ClampedSilu;
+  throw std::invalid_argument("there is no activation " + std::string(name));
+}
+
+using ExpertTuple = std::tuple<std::shared_ptr<Matrix>, std::shared_ptr<Matrix>, std::shared_ptr<Matrix>, Vector, Vector, Vector>;
 using SliceTuple = std::tuple<int, int, std::vector<int>, bool, int, int, int>;
 
 void run(Program& program, std::vector<int> token_ids, const std::vector<SliceTuple>& slices, std::vector<int> logit_rows) {
@@ -173,21 +183,32 @@ NB_MODULE(_native, m) {
       .def("gated",
            [](Program& p, int in, Vector norm, float eps, std::shared_ptr<Matrix> gate, std::shared_ptr<Matrix> up,
               std::string_view activation, int out) {
-             const auto kind = activation == "silu" ? Activation::Silu : Activation::GeluTanh;
-             p.add_step(std::make_unique<Gated>(in, norm, eps, gate, up, kind, out));
+             p.add_step(std::make_unique<Gated>(in, norm, eps, gate, up, activation_named(activation), out));
            },
            "in_"_a, "norm"_a.none(), "eps"_a, "gate"_a, "up"_a, "activation"_a, "out"_a)
+      .def("experts",
+           [](Program& p, int in, Vector norm, float eps, int router, int shared_gate, const std::vector<ExpertTuple>& experts,
+              int num_chosen, bool renormalized, float scale, std::string_view activation, int out, bool accumulate) {
+             std::vector<Expert> all;
+             for (const auto& [gate, up, down, gate_bias, up_bias, down_bias] : experts)
+               all.push_back({gate, up, down, gate_bias, up_bias, down_bias});
+             p.add_step(std::make_unique<Experts>(in, norm, eps, router, shared_gate, std::move(all),
+                                                  Routing{num_chosen, renormalized, scale}, activation_named(activation), out,
+                                                  accumulate, p.expert_scratch()));
+           },
+           "in_"_a, "norm"_a.none(), "eps"_a, "router"_a, "shared_gate"_a, "experts"_a, nb::kw_only(), "num_chosen"_a,
+           "renormalized"_a, "scale"_a, "activation"_a, "out"_a, "accumulate"_a)
       .def("attention",
            [](Program& p, int queries, int keys, int values, int out, int layer, int num_heads, int num_kv_heads, int head_dim,
               float scale, float temperature, int temperature_length, float softcap, int window, int rope, bool interleaved,
-              Vector query_norm, Vector key_norm, Vector value_norm, float norm_eps, bool gated) {
+              Vector query_norm, Vector key_norm, Vector value_norm, float norm_eps, bool gated, Vector sinks) {
              p.add_attention(queries, keys, values, out,
                              {layer, num_heads, num_kv_heads, head_dim, scale, temperature, temperature_length, softcap, window,
-                              rope, interleaved, query_norm, key_norm, value_norm, norm_eps, gated});
+                              rope, interleaved, query_norm, key_norm, value_norm, norm_eps, gated, sinks});
            },
            "queries"_a, "keys"_a, "values"_a, "out"_a, nb::kw_only(), "layer"_a, "num_heads"_a, "num_kv_heads"_a, "head_dim"_a,
            "scale"_a, "temperature"_a, "temperature_length"_a, "softcap"_a, "window"_a, "rope"_a, "interleaved"_a,
-           "query_norm"_a.none(), "key_norm"_a.none(), "value_norm"_a.none(), "norm_eps"_a, "gated"_a)
+           "query_norm"_a.none(), "key_norm"_a.none(), "value_norm"_a.none(), "norm_eps"_a, "gated"_a, "sinks"_a.none())
       .def("delta_net",
            [](Program& p, int channels, int gate, int beta, int alpha, int out, int layer, int num_key_heads, int num_value_heads,
               int key_dim, int value_dim, bool tiled, std::shared_ptr<Matrix> convolution, std::vector<float> decays,

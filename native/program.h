@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "steps/attention.h"
+#include "steps/experts.h"
 #include "steps/input_rows.h"
 #include "steps/step.h"
 
@@ -22,6 +23,9 @@ class Program {
   int add_slot(int width);
   void add_step(std::unique_ptr<Step> step);
   void add_attention(int queries, int keys, int values, int out, AttentionOptions options);
+
+  // For the mixtures of experts among the steps.
+  const std::shared_ptr<ExpertScratch>& expert_scratch() const { return expert_scratch_; }
 
   // Runs every step. Throws std::invalid_argument for a batch that does not fit.
   void run(const Batch& batch);
@@ -48,6 +52,7 @@ class Program {
   std::vector<Rope> ropes_;
   std::vector<std::unique_ptr<Step>> steps_;
   std::vector<std::shared_ptr<AttentionPlan>> attention_plans_;  // one for each shape of heads
+  std::shared_ptr<ExpertScratch> expert_scratch_ = std::make_shared<ExpertScratch>();
   InputRows inputs_;
   Context context_{};
   std::vector<double> profile_;

@@ -57,18 +57,23 @@ inline F32 sigmoid_times(F32 x, F32 argument) {
 
 void gate(Activation activation, const float* gates, const float* up, int count, float* out) {
   for (int i = 0; i < count; i += 16) {
-    const F32 x = load(gates + i);
+    F32 x = load(gates + i), factor = load(up + i);
     F32 y;
     if (activation == Activation::Silu) {
       y = sigmoid_times(x, x);
     } else if (activation == Activation::Sigmoid) {
       y = sigmoid_times(splat(1.0f), x);
+    } else if (activation == Activation::ClampedSilu) {
+      // GPT-OSS's: both within 7, a steeper sigmoid, and one more of the other.
+      x = minimum(x, splat(7.0f));
+      factor = add(minimum(maximum(factor, splat(-7.0f)), splat(7.0f)), splat(1.0f));
+      y = sigmoid_times(x, mul(x, splat(1.702f)));
     } else {
       // 0.5 x (1 + tanh(u)) = x * sigmoid(2 u) with u = sqrt(2 / pi) (x + 0.044715 x^3)
       const F32 cubic = fma(mul(mul(x, x), x), splat(0.044715f), x);
       y = sigmoid_times(x, mul(cubic, splat(1.5957691216f)));
     }
-    store(out + i, mul(y, load(up + i)));
+    store(out + i, mul(y, factor));
   }
 }
 

@@ -10,7 +10,7 @@
 
 namespace kaiwa {
 
-enum class Activation { Silu, GeluTanh, Sigmoid };
+enum class Activation { Silu, GeluTanh, Sigmoid, ClampedSilu };
 
 // Rows of input to a matrix product. `floats` serve float matrices; the rest, quantized ones, in blocks of 32: a number
 // is scale * quant + offset, where the offset is the middle of the block's range (a lone large number then costs the

@@ -218,7 +218,9 @@ void Attention::write(const Context& context, int first_row, int kv_head, int nu
   for (int r = 0; r < num_rows; ++r) {
     const int row = first_row + r / per_kv, head = kv_head * per_kv + r % per_kv;
     float* weighted = s.weighted.data() + (size_t)r * padded_dim_;
-    for (int d = 0; d < dim; ++d) weighted[d] /= s.sums[r];
+    float sum = s.sums[r];
+    if (options_.sinks) sum += std::exp(options_.sinks->values[head] - s.largest[r]);
+    for (int d = 0; d < dim; ++d) weighted[d] /= sum;
     if (options_.is_gated) {
       float* gate = s.key.data();
       memcpy(gate, context.row(queries_, row) + (size_t)head * query_stride() + dim, sizeof(float) * dim);

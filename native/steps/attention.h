@@ -44,6 +44,7 @@ struct AttentionOptions {
   Vector query_norm, key_norm, value_norm;  // per head, before the rotation; null: none
   float norm_eps;
   bool is_gated;  // each query head is followed by as many numbers, whose sigmoid multiplies what it finds
+  Vector sinks;  // a score for each query head that weighs no value and takes its share all the same; null: none
 };
 
 class Attention : public Step {

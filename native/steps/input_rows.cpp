@@ -3,35 +3,51 @@
 namespace kaiwa {
 namespace {
 
-// Few enough rows that every thread prepares them for itself rather than waiting for the others.
-constexpr int private_rows = 2;
-
 int padded(int n) { return (n + 15) / 16 * 16; }
 
 }  // namespace
 
-void InputRows::Buffers::fit(int rows, int columns) {
+void InputBuffer::fit(int rows, int columns, InputKind kind) {
   const size_t size = (size_t)rows * padded(columns), blocks = (size_t)rows * (columns / block_columns);
-  if (floats.size() < size) floats.resize(size), quants.resize(size);
-  if (scales.size() < blocks) {
-    scales.resize(blocks), offsets.resize(blocks), sums.resize(blocks);
-    negative_sums.resize(2 * blocks);
+  if (kind.floats && floats_.size() < size) floats_.resize(size);
+  if (kind.quants && quants_.size() < size) quants_.resize(size);
+  if (kind.quants && scales_.size() < blocks) {
+    scales_.resize(blocks), offsets_.resize(blocks), sums_.resize(blocks);
+    negative_sums_.resize(2 * blocks);
   }
 }
 
-Inputs InputRows::Buffers::from(int row, int columns) {
-  const size_t block = (size_t)row * (columns / block_columns);
-  return {floats.data() + (size_t)row * padded(columns), (size_t)padded(columns), columns,
-          quants.data() + (size_t)row * columns, scales.data() + block, offsets.data() + block, sums.data() + block,
-          negative_sums.data() + 2 * block};
+Inputs InputBuffer::from(int row, int columns) {
+  const Inputs all{floats_.data(), (size_t)padded(columns), columns, quants_.data(), scales_.data(), offsets_.data(),
+                   sums_.data(), negative_sums_.data()};
+  return skip_rows(all, row);
+}
+
+Inputs skip_rows(const Inputs& in, int rows) {
+  const size_t blocks = (size_t)rows * (in.columns / block_columns);
+  const auto skip = [](auto* part, size_t count) { return part ? part + count : part; };
+  return {skip(in.floats, rows * in.stride), in.stride, in.columns, skip(in.quants, (size_t)rows * in.columns),
+          skip(in.scales, blocks), skip(in.offsets, blocks), skip(in.sums, blocks), skip(in.negative_sums, 2 * blocks)};
+}
+
+void copy_row(const Inputs& from, const Inputs& to, InputKind kind) {
+  if (kind.floats) std::copy_n(from.floats, from.columns, const_cast<float*>(to.floats));
+  if (!kind.quants) return;
+  const int blocks = from.columns / block_columns;
+  std::copy_n(from.quants, from.columns, to.quants);
+  std::copy_n(from.scales, blocks, to.scales);
+  std::copy_n(from.offsets, blocks, to.offsets);
+  std::copy_n(from.sums, blocks, to.sums);
+  std::copy_n(from.negative_sums, 2 * blocks, to.negative_sums);
 }
 
 void InputRows::reserve(int max_rows, int columns, bool is_precise) {
-  shared_.fit(is_precise ? 2 * max_rows : max_rows, columns);
-  for (Buffers& buffers : private_) buffers.fit(2 * private_rows, columns);
+  const InputKind both{true, true};  // a norm writes floats, whatever the matrices are
+  shared_.fit(is_precise ? 2 * max_rows : max_rows, columns, both);
+  for (InputBuffer& buffer : private_) buffer.fit(2 * private_rows, columns, both);
 }
 
-void InputRows::stage_row(const Context& context, Buffers& to, int in, int row, const Vector& norm, float eps,
+void InputRows::stage_row(const Context& context, InputBuffer& to, int in, int row, const Vector& norm, float eps,
                           InputKind kind) const {
   const int columns = context.slot(in).width;
   const Inputs here = to.from(row, columns);
@@ -52,7 +68,7 @@ void InputRows::stage_row(const Context& context, Buffers& to, int in, int row, 
 Inputs InputRows::stage(const Context& context, int in, const Vector& norm, float eps, InputKind kind, int thread,
                         Counter& counter) {
   const bool is_private = context.rows <= private_rows;
-  Buffers& to = is_private ? private_[thread] : shared_;
+  InputBuffer& to = is_private ? private_[thread] : shared_;
   const auto stage_one = [&](int r) { stage_row(context, to, in, r, norm, eps, kind); };
   if (is_private) {
     for (int r = 0; r < context.rows; ++r) stage_one(r);

@@ -14,9 +14,31 @@ struct InputKind {
   void add(const Matrix& matrix) { (is_float(matrix.format()) ? floats : quants) = true; }
 };
 
+// Rows of input, in memory of their own.
+class InputBuffer {
+ public:
+  // Makes room for so many rows of so many columns.
+  void fit(int rows, int columns, InputKind kind);
+  Inputs from(int row, int columns);
+
+ private:
+  std::vector<float> floats_;
+  std::vector<int8_t> quants_;
+  std::vector<float> scales_, offsets_, sums_;
+  std::vector<int32_t> negative_sums_;
+};
+
+// The same inputs without their first rows.
+Inputs skip_rows(const Inputs& in, int rows);
+// Copies one row of inputs of the same width.
+void copy_row(const Inputs& from, const Inputs& to, InputKind kind);
+
 class InputRows {
  public:
   explicit InputRows(int num_threads) : private_(num_threads) {}
+  // Few enough rows that every thread prepares them for itself rather than waiting for the others.
+  static constexpr int private_rows = 2;
+
   // Makes room for rows of so many columns.
   void reserve(int max_rows, int columns, bool is_precise);
   // The rows of slot `in`, `norm` applied where it is not null. For few rows every thread makes them for itself; for
@@ -24,19 +46,10 @@ class InputRows {
   Inputs stage(const Context& context, int in, const Vector& norm, float eps, InputKind kind, int thread, Counter& counter);
 
  private:
-  struct Buffers {
-    std::vector<float> floats;
-    std::vector<int8_t> quants;
-    std::vector<float> scales, offsets, sums;
-    std::vector<int32_t> negative_sums;
+  void stage_row(const Context& context, InputBuffer& to, int in, int row, const Vector& norm, float eps, InputKind kind) const;
 
-    void fit(int rows, int columns);
-    Inputs from(int row, int columns);
-  };
-  void stage_row(const Context& context, Buffers& to, int in, int row, const Vector& norm, float eps, InputKind kind) const;
-
-  Buffers shared_;
-  std::vector<Buffers> private_;  // of each thread
+  InputBuffer shared_;
+  std::vector<InputBuffer> private_;  // of each thread
 };
 
 }  // namespace kaiwa

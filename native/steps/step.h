@@ -123,7 +123,7 @@ class Step {
   }
 
  protected:
-  std::array<Counter, 3> counters_;
+  std::array<Counter, 6> counters_;
 };
 
 }  // namespace kaiwa

@@ -86,6 +86,22 @@ class Program:
     def gated(
         self, in_: int, norm: Vector | None, eps: float, gate: Matrix, up: Matrix, activation: str, out: int
     ) -> None: ...
+    def experts(
+        self,
+        in_: int,
+        norm: Vector | None,
+        eps: float,
+        router: int,
+        shared_gate: int,
+        experts: Sequence[tuple[Matrix, Matrix, Matrix, Vector | None, Vector | None, Vector | None]],
+        *,
+        num_chosen: int,
+        renormalized: bool,
+        scale: float,
+        activation: str,
+        out: int,
+        accumulate: bool,
+    ) -> None: ...
     def attention(
         self,
         queries: int,
@@ -109,6 +125,7 @@ class Program:
         value_norm: Vector | None,
         norm_eps: float,
         gated: bool,
+        sinks: Vector | None,
     ) -> None: ...
     def delta_net(
         self,

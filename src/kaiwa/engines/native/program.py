@@ -62,6 +62,33 @@ class Heads:
     norm_eps: float = 0.0
     is_gated: bool = False
     """Each query head is followed by as many numbers, whose sigmoid multiplies what the head finds."""
+    sinks: Vector | None = None
+    """A score for each query head that weighs no value and takes its share of the attention all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expert:
+    """One gated feed-forward network of a mixture."""
+
+    gate: Projection
+    up: Projection
+    down: Projection
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How a token's experts are chosen by the logits of `router`: the `num_chosen` largest.
+
+    Their weights are the softmax over all experts, divided by the sum of the chosen ones' where `is_renormalized`,
+    times `scale`. The `shared` experts come on top, weighed by the sigmoid of what `shared_gate` says, or by 1.
+    """
+
+    router: Projection
+    num_chosen: int
+    is_renormalized: bool
+    scale: float = 1.0
+    shared: Sequence[Expert] = ()
+    shared_gate: Projection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +194,39 @@ class Program:
         self._record([source, out], emit)
         return out
 
+    def experts(
+        self, x: Value | Normed, experts: Sequence[Expert], routing: Routing, *, activation: str, onto: Value
+    ) -> Value:
+        """Adds to `onto` what the experts that a router chooses for each token make of `x` (Shazeer et al. 2017).
+
+        An expert that no token chose is not read.
+        """
+        source, norm, eps = _unwrap(x)
+        gates = [] if routing.shared_gate is None else [routing.shared_gate]
+        router, *shared_gate = self.linear(x, [routing.router, *gates], is_precise=True)
+
+        def emit(native: _native.Program, slot: dict[int, int]) -> None:
+            native.experts(
+                slot[source.index],
+                norm,
+                eps,
+                slot[router.index],
+                slot[shared_gate[0].index] if shared_gate else -1,
+                [
+                    (e.gate.weights, e.up.weights, e.down.weights, e.gate.bias, e.up.bias, e.down.bias)
+                    for e in (*experts, *routing.shared)
+                ],
+                num_chosen=routing.num_chosen,
+                renormalized=routing.is_renormalized,
+                scale=routing.scale,
+                activation=activation,
+                out=slot[onto.index],
+                accumulate=True,
+            )
+
+        self._record([source, router, *shared_gate, onto], emit)
+        return onto
+
     def attention(self, queries: Value, keys: Value | None, values: Value | None, layer: int, heads: Heads) -> Value:
         """Rotates queries and keys, stores keys and values in the cache, and attends to all that the cache holds.
 
@@ -206,6 +266,7 @@ class Program:
                 value_norm=heads.value_norm,
                 norm_eps=heads.norm_eps,
                 gated=heads.is_gated,
+                sinks=heads.sinks,
             )
 
         self._record([queries, *stored, out], emit)
