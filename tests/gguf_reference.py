@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,15 @@ TENSOR_NAMES = {
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
-ARCHITECTURES = {"mistral": "llama", "ministral3": "mistral3", "gemma3_text": "gemma3"}
+ARCHITECTURES = {
+    "mistral": "llama",
+    "mixtral": "llama",
+    "ministral3": "mistral3",
+    "gemma3_text": "gemma3",
+    "qwen2_moe": "qwen2moe",
+    "qwen3_moe": "qwen3moe",
+    "gpt_oss": "gpt-oss",
+}
 """The families whose architecture in GGUF has another name."""
 
 INTERLEAVED = ("llama", "smollm3", "mistral3")
@@ -48,7 +57,34 @@ _GEMMA_NORMS = {
     "ffn_norm.weight": "pre_feedforward_layernorm.weight",
     "post_ffw_norm.weight": "post_feedforward_layernorm.weight",
 }
+_EXPERTS = {
+    "ffn_gate_inp.weight": "mlp.gate.weight",
+    "ffn_gate_exps.weight": "mlp.experts.gate_proj.weight",
+    "ffn_up_exps.weight": "mlp.experts.up_proj.weight",
+    "ffn_down_exps.weight": "mlp.experts.down_proj.weight",
+}
+_SHARED_EXPERT = {
+    "ffn_gate_inp_shexp.weight": "mlp.shared_expert_gate.weight",
+    "ffn_gate_shexp.weight": "mlp.shared_expert.gate_proj.weight",
+    "ffn_up_shexp.weight": "mlp.shared_expert.up_proj.weight",
+    "ffn_down_shexp.weight": "mlp.shared_expert.down_proj.weight",
+}
 MORE_LAYER_TENSOR_NAMES = {
+    "llama": _EXPERTS,
+    "qwen2moe": _EXPERTS | _SHARED_EXPERT,
+    "qwen3moe": _EXPERTS | _QK_NORMS,
+    "gpt-oss": _EXPERTS
+    | {
+        "attn_output.bias": "self_attn.o_proj.bias",
+        "attn_sinks.weight": "self_attn.sinks",
+        "ffn_norm.weight": "no tensor of this family",
+        "post_attention_norm.weight": "post_attention_layernorm.weight",
+        "ffn_gate_inp.weight": "mlp.router.weight",
+        "ffn_gate_inp.bias": "mlp.router.bias",
+        "ffn_gate_exps.bias": "mlp.experts.gate_proj.bias",
+        "ffn_up_exps.bias": "mlp.experts.up_proj.bias",
+        "ffn_down_exps.bias": "mlp.experts.down_proj.bias",
+    },
     "qwen3": _QK_NORMS,
     "gemma2": _GEMMA_NORMS,
     "gemma3": _GEMMA_NORMS | _QK_NORMS,
@@ -131,6 +167,7 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     writer.add_rope_freq_base(rope_theta)
     writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_vocab_size(config["vocab_size"])
+    _add_experts(writer, config)
     _add_windows(writer, config, architecture)
     _add_rope_scaling(writer, config, rope)
     _add_tokenizer(writer, config["vocab_size"])
@@ -138,6 +175,7 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     weights: dict[str, np.ndarray] = {}
     for shard in sorted(folder.glob("*.safetensors")):
         weights |= load_file(shard)
+    weights = stack_experts(weights)
     for name, theirs in tensor_names(config["num_hidden_layers"], architecture).items():
         if theirs not in weights:
             continue
@@ -159,10 +197,46 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     writer.close()
 
 
+def stack_experts(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The weights with those of all experts in one: an array for each kind of matrix, and of bias.
+
+    The gate of a shared expert is a vector in GGUF, too.
+    """
+    stacked: dict[str, np.ndarray] = {}
+    experts: dict[str, list[np.ndarray]] = {}
+    for name, tensor in weights.items():
+        name = name.replace("block_sparse_moe", "mlp")
+        if match := re.fullmatch(r"(.*\.experts)\.\d+\.(\w+)\.weight", name):
+            kind = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}.get(match[2], match[2])
+            experts.setdefault(f"{match[1]}.{kind}.weight", []).append(tensor)
+        elif match := re.fullmatch(r"(.*\.experts)\.(gate_up|down)_proj(_bias)?", name):
+            rows = tensor if match[3] else tensor.swapaxes(1, 2)
+            ending = "bias" if match[3] else "weight"
+            if match[2] == "down":
+                stacked[f"{match[1]}.down_proj.{ending}"] = np.ascontiguousarray(rows)
+            else:
+                stacked[f"{match[1]}.gate_proj.{ending}"] = np.ascontiguousarray(rows[:, 0::2])
+                stacked[f"{match[1]}.up_proj.{ending}"] = np.ascontiguousarray(rows[:, 1::2])
+        else:
+            stacked[name] = tensor[0] if name.endswith("shared_expert_gate.weight") else tensor
+    return stacked | {name: np.stack(tensors) for name, tensors in experts.items()}
+
+
+def _add_experts(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
+    if "num_experts_per_tok" not in config:
+        return
+    writer.add_expert_count(config.get("num_experts") or config["num_local_experts"])
+    writer.add_expert_used_count(config["num_experts_per_tok"])
+    if config["model_type"] != "mixtral":
+        writer.add_expert_feed_forward_length(config.get("moe_intermediate_size") or config["intermediate_size"])
+    if "shared_expert_intermediate_size" in config:
+        writer.add_expert_shared_feed_forward_length(config["shared_expert_intermediate_size"])
+
+
 def _add_windows(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: str) -> None:
     if architecture == "phi3":
         writer.add_sliding_window(config["sliding_window"] or 0)
-    if architecture in ("gemma2", "gemma3"):
+    if architecture in ("gemma2", "gemma3", "gpt-oss"):
         writer.add_sliding_window(config["sliding_window"])
     if architecture == "gemma3":  # by default one layer in six; a smaller model says so
         writer.add_sliding_window_pattern(config["layer_types"].index("full_attention") + 1)
@@ -183,6 +257,7 @@ def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any], rope: 
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
         writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
         writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
+    if kind == "yarn" and "mscale_all_dim" in rope:
         writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     if kind == "longrope":

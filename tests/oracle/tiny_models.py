@@ -12,6 +12,8 @@ from transformers import (
     Gemma2ForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    GptOssConfig,
+    GptOssForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     Ministral3Config,
@@ -20,15 +22,21 @@ from transformers import (
     MinistralForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
     Phi3Config,
     Phi3ForCausalLM,
     PreTrainedModel,
     Qwen2Config,
     Qwen2ForCausalLM,
+    Qwen2MoeConfig,
+    Qwen2MoeForCausalLM,
     Qwen3_5ForCausalLM,
     Qwen3_5TextConfig,
     Qwen3Config,
     Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
     SmolLM3Config,
     SmolLM3ForCausalLM,
 )
@@ -272,6 +280,80 @@ TINY_MODELS = {
     ),
 }
 
+SMALL_MOE = {"num_key_value_heads": 2, "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2}
+TINY_MODELS |= {
+    "mixtral": TinyModel(
+        MixtralConfig,
+        MixtralForCausalLM,
+        {**SMALL_MOE, "intermediate_size": 24, "num_local_experts": 5, "num_experts_per_tok": 2},
+    ),
+    "qwen2-moe": TinyModel(
+        Qwen2MoeConfig,
+        Qwen2MoeForCausalLM,
+        {
+            **SMALL_MOE,
+            "num_experts": 6,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 40,
+        },
+        seed=7,
+    ),
+    "qwen2-moe-some": TinyModel(
+        Qwen2MoeConfig,
+        Qwen2MoeForCausalLM,
+        {
+            **SMALL_MOE,
+            "hidden_size": 32,
+            "num_hidden_layers": 4,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "intermediate_size": 40,
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 16,
+            "norm_topk_prob": True,
+            "decoder_sparse_step": 2,
+            "mlp_only_layers": [3],
+        },
+        seed=1,
+    ),
+    "qwen3-moe": TinyModel(
+        Qwen3MoeConfig,
+        Qwen3MoeForCausalLM,
+        {
+            **SMALL_MOE,
+            "head_dim": 16,
+            "num_experts": 6,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 20,
+            "norm_topk_prob": True,
+        },
+        seed=8,
+    ),
+    "gpt-oss": TinyModel(
+        GptOssConfig,
+        GptOssForCausalLM,
+        {
+            **SMALL_MOE,
+            "head_dim": 16,
+            "intermediate_size": 24,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "sliding_window": 16,
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 1500.0,
+                "factor": 4.0,
+                "beta_fast": 32.0,
+                "beta_slow": 1.0,
+                "truncate": False,
+                "original_max_position_embeddings": 64,
+            },
+        },
+        seed=40,
+    ),
+}
+
 
 def spread_weights(model: PreTrainedModel, seed: int) -> None:
     """Draw all weights anew so that every part of the model matters to the logits.
@@ -287,7 +369,9 @@ def spread_weights(model: PreTrainedModel, seed: int) -> None:
                 # large embeddings.
                 center = 3 if "post_feedforward" in name else parameter.mean()
                 parameter.copy_(center + 0.2 * noise)
-            elif parameter.dim() == 1:  # biases, and how fast a state decays
+            elif name.endswith("gate_up_proj_bias"):
+                parameter.copy_(4 * noise)  # beyond the bounds of GPT-OSS's activation
+            elif parameter.dim() == 1 or name.endswith("bias"):  # sinks, and how fast a state decays, too
                 parameter.copy_(0.5 * noise)
             elif name.startswith(("model.embed_tokens", "lm_head")):
                 parameter.copy_(noise * 2 / parameter.shape[1] ** 0.5)

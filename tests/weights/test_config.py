@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -107,6 +108,32 @@ def test_what_is_impossible_together_is_refused(changes: dict[str, Any], expecte
         normalize_config({**LLAMA, **changes}, path="/m/config.json")
     assert str(caught.value).startswith("/m/config.json is not a usable config.json file: ")
     assert expected in str(caught.value)
+
+
+MIXTRAL = {**LLAMA, "model_type": "mixtral", "num_key_value_heads": 2}
+
+
+def test_experts_have_one_name() -> None:
+    """Transformers 5 writes `num_local_experts` for families whose published files say `num_experts`, too."""
+    assert normalize_config(MIXTRAL)["num_experts"] == 8
+    for key in ("num_experts", "num_local_experts"):
+        assert normalize_config({**MIXTRAL, key: 5})["num_experts"] == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"num_local_experts": 0}, "num_local_experts is 0; it must be a whole number above 0"),
+        ({"num_experts_per_tok": 9}, "num_experts_per_tok is 9; it must be at most the 8 experts"),
+        ({"model_type": "qwen3_moe", "moe_intermediate_size": -1}, "moe_intermediate_size is -1"),
+        ({"model_type": "qwen3_moe", "decoder_sparse_step": 0}, "decoder_sparse_step is 0"),
+        ({"model_type": "qwen3_moe", "norm_topk_prob": 1}, "norm_topk_prob is 1; it must be true or false"),
+        ({"model_type": "qwen2_moe", "mlp_only_layers": ["0"]}, "mlp_only_layers is ['0']"),
+    ],
+)
+def test_impossible_experts_are_refused(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UnusableFile, match=re.escape(expected)):
+        normalize_config({**MIXTRAL, **changes})
 
 
 @pytest.mark.parametrize("family", ["gpt2", None, 3, ["llama"]])

@@ -11,11 +11,12 @@ import pytest
 from gguf_bytes import LLAMA_TENSORS, Entry, write_llama
 from kaiwa.errors import UnsupportedModel, UnusableFile
 from kaiwa.weights.checkpoint import Checkpoint
-from kaiwa.weights.names import FAMILIES, tensor_name
+from kaiwa.weights.names import FAMILIES, MIXTURES, Family, tensor_name
 from kaiwa.weights.open import open_checkpoint
 
 # Not in Hugging Face's checkpoints, or there without a suffix that the package's table could keep.
-OURS_ALONE = {"rope_freqs.weight", "blk.{N}.attn_rot_embd.weight"}
+OURS_ALONE = {"rope_freqs.weight", "blk.{N}.attn_rot_embd.weight", "blk.{N}.attn_sinks.weight"}
+ALL = [*FAMILIES.items(), *MIXTURES.items()]
 
 
 def opened(
@@ -26,9 +27,8 @@ def opened(
     return checkpoint
 
 
-@pytest.mark.parametrize("architecture", FAMILIES)
-def test_names_go_back_to_gguf_through_the_gguf_packages_table(architecture: str) -> None:
-    family = FAMILIES[architecture]
+@pytest.mark.parametrize(("architecture", "family"), ALL)
+def test_names_go_back_to_gguf_through_the_gguf_packages_table(architecture: str, family: Family) -> None:
     number = next(arch for arch, name in reference.MODEL_ARCH_NAMES.items() if name == architecture)
     table = reference.get_tensor_name_map(number, 13)
     for pattern in family.tensors.keys() - OURS_ALONE:
@@ -37,13 +37,14 @@ def test_names_go_back_to_gguf_through_the_gguf_packages_table(architecture: str
         assert table.get_name(theirs, try_suffixes=(".weight", ".bias")) == ours
 
 
-@pytest.mark.parametrize("architecture", FAMILIES)
-def test_every_tensor_that_the_gguf_package_knows_of_a_dense_model_has_a_name(architecture: str) -> None:
+@pytest.mark.parametrize(("architecture", "family"), ALL)
+def test_every_tensor_that_the_gguf_package_knows_has_a_name(architecture: str, family: Family) -> None:
     number = next(arch for arch, name in reference.MODEL_ARCH_NAMES.items() if name == architecture)
     for tensor in reference.MODEL_TENSORS[number]:
         name = reference.TENSOR_NAMES[tensor].replace("{bid}", "0") + ".weight"
-        if not any(expert in name for expert in ("_exp", "gate_inp")):
-            assert tensor_name(FAMILIES[architecture], name, path="m.gguf")
+        is_of_experts = any(part in name for part in ("_exp", "gate_inp"))
+        if "expert_count" in family.keys or not is_of_experts:
+            assert tensor_name(family, name, path="m.gguf")
 
 
 @pytest.mark.parametrize("name", ["blk.0.ffn_gate_exps.weight", "blk.00.attn_q.weight", "blk.x.attn_q.weight", "", "x"])
@@ -90,6 +91,16 @@ def test_qwen2_is_not_interleaved_and_has_no_window(tmp_path: Path) -> None:
     assert not config.get("rope_interleaved")
     assert config["sliding_window"] is None
     assert config["num_key_value_heads"] == 2
+
+
+def test_a_llama_that_counts_experts_is_a_mixtral(tmp_path: Path) -> None:
+    changes = {"llama.expert_count": 8, "llama.expert_used_count": 3}
+    router = Entry("blk.0.ffn_gate_inp.weight", (8, 8))
+    checkpoint = opened(tmp_path, changes, (*LLAMA_TENSORS, router))
+    assert checkpoint.config["model_type"] == "mixtral"
+    assert (checkpoint.config["num_experts"], checkpoint.config["num_experts_per_tok"]) == (8, 3)
+    assert checkpoint.config["rope_interleaved"]
+    assert "model.layers.0.block_sparse_moe.gate.weight" in checkpoint.tensors
 
 
 def test_sampling_defaults_are_read_as_a_person_would_write_them(tmp_path: Path) -> None:

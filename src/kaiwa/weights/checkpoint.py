@@ -6,10 +6,13 @@ files too; `weights.names` translates.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+
+_UNSIGNED = {2: "H", 4: "I"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,27 @@ class Tensor:
     format: str
     shape: tuple[int, ...]
     data: memoryview
+
+    def part(self, index: int) -> Tensor:
+        """One of the tensors that lie one after another along the first dimension, under the whole one's name."""
+        num_bytes = len(self.data) // self.shape[0]
+        return replace(self, shape=self.shape[1:], data=self.data[index * num_bytes : (index + 1) * num_bytes])
+
+    def rows(self, start: int, stop: int, step: int = 1) -> Tensor:
+        """Some of those parts, as a tensor of as many dimensions; copied where they do not lie side by side."""
+        num_bytes = len(self.data) // self.shape[0]
+        shape = (len(range(start, stop, step)), *self.shape[1:])
+        if step == 1:
+            return replace(self, shape=shape, data=self.data[start * num_bytes : stop * num_bytes])
+        picked = b"".join(self.data[row * num_bytes : (row + 1) * num_bytes] for row in range(start, stop, step))
+        return replace(self, shape=shape, data=memoryview(picked))
+
+    def transposed(self) -> Tensor:
+        """The tensor of two dimensions with rows for columns, copied. Its numbers must not lie in blocks."""
+        rows, columns = self.shape
+        numbers = array(_UNSIGNED[len(self.data) // (rows * columns)], self.data.tobytes())
+        turned = b"".join(numbers[column::columns].tobytes() for column in range(columns))
+        return replace(self, shape=(columns, rows), data=memoryview(turned))
 
 
 @dataclass(frozen=True, slots=True)

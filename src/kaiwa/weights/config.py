@@ -21,6 +21,14 @@ _GEMMA = {
     "tie_word_embeddings": True,
     "norm_offset": 1.0,
 }
+_QWEN_MOE = {
+    "max_position_embeddings": 32768,
+    "use_sliding_window": False,
+    "max_window_layers": 28,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+    "norm_topk_prob": False,
+}
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "gemma2": {
         **_GEMMA,
@@ -36,6 +44,25 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "sliding_window_pattern": 6,
         "rope_theta": 1e6,
         "rope_local_base_freq": 1e4,
+    },
+    "gpt_oss": {
+        "max_position_embeddings": 131072,
+        "num_key_value_heads": 8,
+        "head_dim": 64,
+        "rms_norm_eps": 1e-5,
+        "sliding_window": 128,
+        "sliding_window_pattern": 2,
+        "rope_theta": 150_000.0,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "factor": 32.0,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "truncate": False,
+            "original_max_position_embeddings": 4096,
+        },
+        "num_experts": 128,
+        "num_experts_per_tok": 4,
     },
     "llama": {"max_position_embeddings": 2048, "attention_bias": False, "mlp_bias": False},
     "ministral": {"max_position_embeddings": 131072, "num_key_value_heads": 8, "sliding_window": 4096},
@@ -55,6 +82,14 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         },
     },
     "mistral": {"max_position_embeddings": 131072, "num_key_value_heads": 8, "sliding_window": 4096},
+    "mixtral": {
+        "max_position_embeddings": 131072,
+        "num_key_value_heads": 8,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 1e6,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+    },
     "phi3": {
         "max_position_embeddings": 4096,
         "original_max_position_embeddings": 4096,
@@ -62,6 +97,14 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "vocab_size": 32064,
     },
     "qwen2": {"max_position_embeddings": 32768, "use_sliding_window": False, "max_window_layers": 28},
+    "qwen2_moe": {
+        **_QWEN_MOE,
+        "num_key_value_heads": 16,
+        "num_experts": 60,
+        "num_experts_per_tok": 4,
+        "moe_intermediate_size": 1408,
+        "shared_expert_intermediate_size": 5632,
+    },
     "qwen3": {
         "max_position_embeddings": 32768,
         "head_dim": 128,
@@ -82,6 +125,13 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "linear_num_key_heads": 16,
         "linear_num_value_heads": 32,
         "norm_offset": 1.0,
+    },
+    "qwen3_moe": {
+        **_QWEN_MOE,
+        "num_key_value_heads": 4,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768,
     },
     "smollm3": {
         "max_position_embeddings": 32768,
@@ -155,6 +205,8 @@ def normalize_config(
     _fill_window(result, check)
     _fill_recurrent_layers(result, check)
     _fill_rope(result, check)
+    if "num_experts" in _DEFAULTS[family]:
+        _fill_experts(result, given, check)
     return result
 
 
@@ -227,6 +279,23 @@ def _fill_heads(config: dict[str, Any], check: _Check) -> None:
         config["head_dim"] = config["hidden_size"] // heads
     if check.size("head_dim") % 2:
         check.fail("head_dim", config["head_dim"], "even, as rotary positions turn pairs of numbers")
+
+
+def _fill_experts(config: dict[str, Any], given: Mapping[str, Any], check: _Check) -> None:
+    """One name of what is `num_local_experts` in some families' files."""
+    if "num_local_experts" in given:
+        config["num_experts"] = check.size("num_local_experts")
+    num_experts = check.size("num_experts")
+    if check.size("num_experts_per_tok") > num_experts:
+        check.fail("num_experts_per_tok", config["num_experts_per_tok"], f"at most the {num_experts} experts")
+    for key in ("moe_intermediate_size", "shared_expert_intermediate_size", "decoder_sparse_step"):
+        if key in config:
+            check.size(key)
+    if "norm_topk_prob" in config:
+        check.truth("norm_topk_prob")
+    dense = config.get("mlp_only_layers", [])
+    if not isinstance(dense, list) or not all(type(layer) is int for layer in dense):
+        check.fail("mlp_only_layers", dense, "a list of layers' numbers")
 
 
 def _fill_window(config: dict[str, Any], check: _Check) -> None:

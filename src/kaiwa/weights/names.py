@@ -96,6 +96,47 @@ _PHI3_TENSORS = {
     "blk.{N}.attn_qkv.weight": "model.layers.{N}.self_attn.qkv_proj.weight",
     "blk.{N}.ffn_up.weight": "model.layers.{N}.mlp.gate_up_proj.weight",
 }
+_EXPERT_TENSORS = {
+    "blk.{N}.ffn_gate_inp.weight": "model.layers.{N}.mlp.gate.weight",
+    "blk.{N}.ffn_gate_exps.weight": "model.layers.{N}.mlp.experts.gate_proj.weight",
+    "blk.{N}.ffn_up_exps.weight": "model.layers.{N}.mlp.experts.up_proj.weight",
+    "blk.{N}.ffn_down_exps.weight": "model.layers.{N}.mlp.experts.down_proj.weight",
+}
+_SHARED_EXPERT_TENSORS = {
+    "blk.{N}.ffn_gate_inp_shexp.weight": "model.layers.{N}.mlp.shared_expert_gate.weight",
+    "blk.{N}.ffn_gate_shexp.weight": "model.layers.{N}.mlp.shared_expert.gate_proj.weight",
+    "blk.{N}.ffn_up_shexp.weight": "model.layers.{N}.mlp.shared_expert.up_proj.weight",
+    "blk.{N}.ffn_down_shexp.weight": "model.layers.{N}.mlp.shared_expert.down_proj.weight",
+}
+_MIXTRAL_TENSORS = {
+    **_DECODER_TENSORS,
+    "blk.{N}.ffn_gate_inp.weight": "model.layers.{N}.block_sparse_moe.gate.weight",
+    "blk.{N}.ffn_gate_exps.weight": "model.layers.{N}.block_sparse_moe.experts.w1.weight",
+    "blk.{N}.ffn_down_exps.weight": "model.layers.{N}.block_sparse_moe.experts.w2.weight",
+    "blk.{N}.ffn_up_exps.weight": "model.layers.{N}.block_sparse_moe.experts.w3.weight",
+}
+_QWEN_MOE_TENSORS = {
+    **{ours: theirs for ours, theirs in _DECODER_TENSORS.items() if ".mlp." not in theirs},
+    **_EXPERT_TENSORS,
+}
+_GPT_OSS_TENSORS = {
+    **_QWEN_MOE_TENSORS,
+    "blk.{N}.post_attention_norm.weight": "model.layers.{N}.post_attention_layernorm.weight",
+    "blk.{N}.attn_sinks.weight": "model.layers.{N}.self_attn.sinks",
+    "blk.{N}.ffn_gate_inp.weight": "model.layers.{N}.mlp.router.weight",
+    "blk.{N}.ffn_gate_inp.bias": "model.layers.{N}.mlp.router.bias",
+    "blk.{N}.ffn_gate_exps.bias": "model.layers.{N}.mlp.experts.gate_proj.bias",
+    "blk.{N}.ffn_up_exps.bias": "model.layers.{N}.mlp.experts.up_proj.bias",
+    "blk.{N}.ffn_down_exps.bias": "model.layers.{N}.mlp.experts.down_proj.bias",
+}
+del _GPT_OSS_TENSORS["blk.{N}.ffn_norm.weight"]
+_EXPERT_KEYS = {
+    **_DECODER_KEYS,
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+}
 
 _PHI3_KEYS = {**_DECODER_KEYS, "rope.scaling.original_context_length": "original_max_position_embeddings"}
 
@@ -112,6 +153,11 @@ def _gemma3(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**_gemma_scale(config), "sliding_window": config.get("sliding_window")}
 
 
+def _gpt_oss(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """No key says that its rope's bounds are not whole numbers of pairs."""
+    return {"rope_parameters": {**config["rope_parameters"], "truncate": False}}
+
+
 FAMILIES: dict[str, Family] = {
     # Its writers reorder the rows of q and k so that the numbers which a position turns together lie side by side.
     "llama": Family("llama", _DECODER_TENSORS, _DECODER_KEYS, {"rope_interleaved": True}),
@@ -123,6 +169,24 @@ FAMILIES: dict[str, Family] = {
     "gemma2": Family("gemma2", _GEMMA_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma_scale),
     "gemma3": Family("gemma3_text", _GEMMA3_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma3),
     "phi3": Family("phi3", _PHI3_TENSORS, _PHI3_KEYS),
+    # No key says whether the weights of chosen experts sum to 1: each family's published models agree.
+    "qwen2moe": Family(
+        "qwen2_moe",
+        {**_QWEN_MOE_TENSORS, **_SHARED_EXPERT_TENSORS},
+        _EXPERT_KEYS,
+        {"use_sliding_window": False, "norm_topk_prob": False},
+    ),
+    "qwen3moe": Family(
+        "qwen3_moe",
+        {**_QWEN_MOE_TENSORS, **_QK_NORM_TENSORS},
+        _EXPERT_KEYS,
+        {"use_sliding_window": False, "norm_topk_prob": True},
+    ),
+    "gpt-oss": Family("gpt_oss", _GPT_OSS_TENSORS, _EXPERT_KEYS, derive=_gpt_oss),
+}
+# What files of an architecture above are that count experts.
+MIXTURES: dict[str, Family] = {
+    "llama": Family("mixtral", _MIXTRAL_TENSORS, _EXPERT_KEYS, {"rope_interleaved": True}),
 }
 
 _ROPE_SCALING_KEYS = {
@@ -162,7 +226,8 @@ def family_of(metadata: Mapping[str, Any], *, path: object) -> tuple[str, Family
             f"{path} is a model of the family {architecture!r}; the built-in engine knows {', '.join(FAMILIES)}",
             hint='engine="torch" runs most families',
         )
-    return architecture, FAMILIES[architecture]
+    is_mixture = architecture in MIXTURES and metadata.get(f"{architecture}.expert_count")
+    return architecture, (MIXTURES if is_mixture else FAMILIES)[architecture]
 
 
 def tensor_name(family: Family, name: str, *, path: object) -> str:

@@ -251,7 +251,7 @@ def _main_format(checkpoint: Checkpoint) -> str:
     """The number format of most of the weights' bytes in layers; embeddings are often stored more finely."""
     sizes: Counter[str] = Counter()
     for tensor in checkpoint.tensors.values():
-        if len(tensor.shape) == 2:
+        if len(tensor.shape) >= 2:
             sizes[tensor.format] += len(tensor.data)
     return sizes.most_common(1)[0][0] if sizes else "none"
 

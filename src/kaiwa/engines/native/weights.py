@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kaiwa.engines.native._native import Matrix, ThreadPool, Vector
 from kaiwa.errors import UnsupportedModel
 from kaiwa.events import Progress
 from kaiwa.weights.checkpoint import Checkpoint, Tensor
+
+Arrange = Callable[[Tensor], Sequence[Tensor]]
 
 
 class Weights:
@@ -64,6 +66,22 @@ class Weights:
         """As `vector`, or None where the checkpoint has none."""
         return self.vector(name, length) if name in self else None
 
+    def stack(self, name: str, shape: tuple[int, ...], arrange: Arrange = lambda part: [part]) -> list[list[Matrix]]:
+        """The tensors that lie one after another in this one, as the matrices that `arrange` makes of each.
+
+        A part of one dimension becomes a matrix of one row.
+        """
+        whole = self._tensor(name, shape)
+        stack = []
+        for index in range(shape[0]):
+            matrices = []
+            for number, part in enumerate(arrange(whole.part(index))):
+                rows, columns = part.shape if len(part.shape) == 2 else (1, *part.shape)
+                matrices.append(self._pack(part, rows, columns))
+                self._packed[f"{name}[{index}][{number}]"] = matrices[-1]
+            stack.append(matrices)
+        return stack
+
     def numbers(self, name: str) -> list[float] | None:
         """A small tensor as plain numbers, or None where the checkpoint has none."""
         tensor = self._checkpoint.tensors.get(name)
@@ -82,7 +100,7 @@ class Weights:
         tensor = self._parts[name][0] if name in self._parts else self._checkpoint.tensors.get(name)
         if tensor is None:
             raise self._missing(name)
-        if tensor.shape != shape:
+        if shape not in (tensor.shape, (1, *tensor.shape)):  # GGUF files write a matrix of one row as a vector
             raise UnsupportedModel(
                 f"{self._checkpoint.path}: tensor {name!r} has the shape {_words(tensor.shape)}, "
                 f"and the configuration asks for {_words(shape)}"

@@ -10,17 +10,37 @@ from dataclasses import replace
 from typing import Any
 
 from kaiwa.engines.native import rope
-from kaiwa.engines.native.program import Heads, Program, Projection, Value
+from kaiwa.engines.native.program import Heads, Normed, Program, Projection, Value
 from kaiwa.engines.native.weights import Weights
 from kaiwa.errors import UnsupportedModel, did_you_mean
 
 HeadsOf = Callable[[int], Heads]
 """The heads of a layer."""
 
+FeedForward = Callable[[Program, Mapping[str, Any], Weights, Normed, int], Value]
+"""Records what a layer adds to its value, which it sees under a norm."""
+
 ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh"}
 
 
-def record(program: Program, config: Mapping[str, Any], weights: Weights, heads_of: HeadsOf | None = None) -> None:
+def feed_forward(program: Program, config: Mapping[str, Any], weights: Weights, normed: Normed, layer: int) -> Value:
+    """Write down the gated feed-forward network of a layer."""
+    hidden, inner, name = config["hidden_size"], config["intermediate_size"], f"model.layers.{layer}.mlp"
+    gate = weights.matrix(f"{name}.gate_proj.weight", inner, hidden)
+    up = weights.matrix(f"{name}.up_proj.weight", inner, hidden)
+    gated = program.gated(normed, gate, up, activation_of(config))
+    (x,) = program.linear(gated, [project(weights, f"{name}.down_proj", hidden, inner)], onto=normed.value)
+    return x
+
+
+def record(
+    program: Program,
+    config: Mapping[str, Any],
+    weights: Weights,
+    heads_of: HeadsOf | None = None,
+    *,
+    feed_forward: FeedForward = feed_forward,
+) -> None:
     """Write the model's steps down. `heads_of` are the heads of each layer, where a family has its own."""
     if config.get("mlp_bias"):
         raise UnsupportedModel("this model has biases in its feed-forward layers, which Kaiwa does not know yet")
@@ -29,7 +49,9 @@ def record(program: Program, config: Mapping[str, Any], weights: Weights, heads_
     embeddings = weights.matrix("model.embed_tokens.weight", vocab, hidden)
     x = program.embed(embeddings)
     for layer in range(config["num_hidden_layers"]):
-        x = _layer(program, config, weights, x, layer, heads_of(layer))
+        x = _attention(program, config, weights, x, layer, heads_of(layer))
+        weight = weights.vector(f"model.layers.{layer}.post_attention_layernorm.weight", hidden)
+        x = feed_forward(program, config, weights, program.rms_norm(x, weight, eps), layer)
     norm = weights.vector("model.norm.weight", hidden)
     head = embeddings if config.get("tie_word_embeddings") else weights.matrix("lm_head.weight", vocab, hidden)
     program.logits(x, norm, eps, head)
@@ -77,19 +99,13 @@ def project_heads(weights: Weights, name: str, heads: Heads, hidden: int) -> lis
     ]
 
 
-def _layer(program: Program, config: Mapping[str, Any], weights: Weights, x: Value, layer: int, heads: Heads) -> Value:
-    hidden, inner, eps = config["hidden_size"], config["intermediate_size"], config["rms_norm_eps"]
-    name = f"model.layers.{layer}"
-
+def _attention(
+    program: Program, config: Mapping[str, Any], weights: Weights, x: Value, layer: int, heads: Heads
+) -> Value:
+    hidden, eps, name = config["hidden_size"], config["rms_norm_eps"], f"model.layers.{layer}"
     normed = program.rms_norm(x, weights.vector(f"{name}.input_layernorm.weight", hidden), eps)
     q, k, v = program.linear(normed, project_heads(weights, f"{name}.self_attn", heads, hidden))
     attended = program.attention(q, k, v, layer, heads)
     output = project(weights, f"{name}.self_attn.o_proj", hidden, heads.num_heads * heads.head_dim)
     (x,) = program.linear(attended, [output], onto=x)
-
-    normed = program.rms_norm(x, weights.vector(f"{name}.post_attention_layernorm.weight", hidden), eps)
-    gate = weights.matrix(f"{name}.mlp.gate_proj.weight", inner, hidden)
-    up = weights.matrix(f"{name}.mlp.up_proj.weight", inner, hidden)
-    gated = program.gated(normed, gate, up, activation_of(config))
-    (x,) = program.linear(gated, [project(weights, f"{name}.mlp.down_proj", hidden, inner)], onto=x)
     return x

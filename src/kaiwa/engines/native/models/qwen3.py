@@ -13,6 +13,11 @@ from kaiwa.engines.native.weights import Weights
 
 def record(program: Program, config: Mapping[str, Any], weights: Weights) -> None:
     """Write the model's steps down."""
+    llama.record(program, config, weights, make_heads(config, weights))
+
+
+def make_heads(config: Mapping[str, Any], weights: Weights) -> llama.HeadsOf:
+    """The heads of each layer, with their norms."""
     heads_of, head_dim = llama.make_heads(config, weights), config["head_dim"]
 
     def with_norms(layer: int) -> Heads:
@@ -24,4 +29,4 @@ def record(program: Program, config: Mapping[str, Any], weights: Weights) -> Non
             norm_eps=config["rms_norm_eps"],
         )
 
-    llama.record(program, config, weights, with_norms)
+    return with_norms
