@@ -142,3 +142,82 @@ def test_an_unknown_family_lists_those_which_are_known(family: object) -> None:
         normalize_config({**LLAMA, "model_type": family})
     assert {"llama", "mistral", "qwen2"} <= {*families()}
     assert 'engine="torch"' in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "windows"),
+    [
+        ({"model_type": "gemma2"}, "SFSF"),
+        ({"model_type": "gemma2", "layer_types": ["full_attention", *["sliding_attention"] * 3]}, "FSSS"),
+        ({"model_type": "gemma3_text", "num_hidden_layers": 7}, "SSSSSFS"),
+        ({"model_type": "gemma3_text", "sliding_window_pattern": 2}, "SFSF"),
+        ({"model_type": "qwen2", "sliding_window": 8, "use_sliding_window": True, "max_window_layers": 3}, "FFFS"),
+        ({"model_type": "smollm3", "sliding_window": 8, "use_sliding_window": True}, "FFFS"),
+        ({"model_type": "mistral", "sliding_window": 8}, "SSSS"),
+    ],
+)
+def test_which_layers_have_a_window(changes: dict[str, Any], windows: str) -> None:
+    config = normalize_config({**LLAMA, "num_hidden_layers": 4, "num_key_value_heads": 4, **changes})
+    assert "".join(layer[0].upper() for layer in config["layer_types"]) == windows
+
+
+def test_null_turns_a_cap_off() -> None:
+    gemma = {**LLAMA, "model_type": "gemma2"}
+    assert normalize_config(gemma)["attn_logit_softcapping"] == 50.0
+    assert normalize_config({**gemma, "attn_logit_softcapping": None})["attn_logit_softcapping"] is None
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+        {
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            }
+        },
+        {"rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    ],
+)
+def test_old_and_new_ways_to_write_two_ropes_are_the_same(written: dict[str, Any]) -> None:
+    config = normalize_config({**LLAMA, "model_type": "gemma3_text", **written})
+    assert config["rope_parameters"] == {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0}
+    assert config["local_rope_parameters"] == {"rope_type": "default", "rope_theta": 1e4}
+
+
+@pytest.mark.parametrize("kind", ["su", "yarn", "longrope"])
+def test_what_phi3_called_its_rope(kind: str) -> None:
+    factors = {"short_factor": [1.0] * 8, "long_factor": [2.0] * 8}
+    phi3 = {**LLAMA, "model_type": "phi3", "original_max_position_embeddings": 64, "max_position_embeddings": 256}
+    rope = normalize_config({**phi3, "rope_scaling": {"type": kind, **factors}})["rope_parameters"]
+    assert rope == {
+        "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 64, **factors
+    }  # fmt: skip
+
+
+def test_of_a_model_that_sees_its_text_is_read() -> None:
+    seeing = {"model_type": "gemma3", "eos_token_id": [1, 106], "vision_config": {"hidden_size": 9}}
+    text = {**LLAMA, "model_type": "gemma3_text", "num_hidden_layers": 1, "eos_token_id": None}
+    config = normalize_config({**seeing, "text_config": text})
+    assert config["model_type"] == "gemma3_text"
+    assert config["hidden_size"] == 64
+    assert "vision_config" not in config
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"num_hidden_layers": 10_001}, "num_hidden_layers is 10001; it must be at most 10,000"),
+        ({"rope_scaling": {"type": "llama3", "factor": 8.0}}, "low_freq_factor of rope_parameters is missing"),
+        ({"rope_scaling": {"type": "yarn", "factor": 8.0, "beta_fast": "x"}}, "beta_fast of rope_parameters is 'x'"),
+        ({"partial_rotary_factor": 1.5}, "partial_rotary_factor is 1.5; it must be a number from 0 to 1"),
+        ({"model_type": "gemma2", "attn_logit_softcapping": 0}, "attn_logit_softcapping is 0"),
+        ({"model_type": "gemma2", "layer_types": ["full_attention"]}, "a list with one entry for each of the 2 layers"),
+        ({"model_type": "smollm3", "no_rope_layer_interval": 0}, "no_rope_layer_interval is 0"),
+    ],
+)
+def test_what_a_family_cannot_be(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UnusableFile) as caught:
+        normalize_config({**LLAMA, "num_key_value_heads": 4, **changes})
+    assert expected in str(caught.value)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import gguf as reference
 import pytest
 
-from gguf_bytes import LLAMA_TENSORS, Entry, write_llama
+from gguf_bytes import LLAMA, LLAMA_TENSORS, Entry, write_llama
 from kaiwa.errors import UnsupportedModel, UnusableFile
 from kaiwa.weights.checkpoint import Checkpoint
 from kaiwa.weights.names import FAMILIES, MIXTURES, Family, tensor_name
@@ -180,3 +181,58 @@ def test_a_configuration_that_cannot_be(tmp_path: Path, changes: dict[str, Any],
 def test_a_vocabulary_without_a_model(tmp_path: Path) -> None:
     with pytest.raises(UnusableFile, match=r"holds no tensor 'token_embd\.weight'"):
         opened(tmp_path, tensors=())
+
+
+def config_of_family(tmp_path: Path, architecture: str, changes: dict[str, Any]) -> Mapping[str, Any]:
+    keys = {key.replace("llama.", f"{architecture}."): value for key, value in LLAMA.items()}
+    without = {key: None for key in LLAMA if key.startswith("llama.")}
+    renamed = {f"{architecture}.{key}": value for key, value in changes.items()}
+    tensors = tuple(entry for entry in LLAMA_TENSORS if not entry.name.startswith("blk."))
+    return opened(tmp_path, {**without, **keys, "general.architecture": architecture, **renamed}, tensors).config
+
+
+def test_gemma_files_hold_norms_with_their_one(tmp_path: Path) -> None:
+    config = config_of_family(tmp_path, "gemma2", {"attention.key_length": 256, "final_logit_softcapping": 20.0})
+    assert config["norm_offset"] == 0.0
+    assert config["final_logit_softcapping"] == 20.0
+    assert (config["sliding_window"], config["query_pre_attn_scalar"]) == (4096, 256)
+
+
+def test_only_the_27b_gemmas_divide_queries_in_their_own_way(tmp_path: Path) -> None:
+    changes = {"block_count": 62, "attention.head_count": 2, "attention.key_length": 128}
+    assert config_of_family(tmp_path, "gemma3", changes)["query_pre_attn_scalar"] == 4
+    assert config_of_family(tmp_path, "gemma3", {**changes, "block_count": 34})["query_pre_attn_scalar"] == 128
+
+
+@pytest.mark.parametrize(
+    ("changes", "windows"),
+    [
+        ({}, None),
+        ({"attention.sliding_window": 8}, "SSSSSFS"),
+        ({"attention.sliding_window": 8, "attention.sliding_window_pattern": 2}, "SFSFSFS"),
+        ({"attention.sliding_window": 8, "attention.sliding_window_pattern": [True, False] * 3 + [False]}, "SFSFSFF"),
+    ],
+)
+def test_which_layers_of_gemma3_have_a_window(tmp_path: Path, changes: dict[str, Any], windows: str | None) -> None:
+    config = config_of_family(tmp_path, "gemma3", {"block_count": 7, **changes})
+    assert config["sliding_window"] == (8 if windows else None)
+    assert "".join(layer[0].upper() for layer in config.get("layer_types", [])) == (windows or "")
+
+
+def test_phi3_turns_a_part_of_each_head_and_has_no_window_of_0(tmp_path: Path) -> None:
+    config = config_of_family(tmp_path, "phi3", {"rope.dimension_count": 2, "attention.sliding_window": 0})
+    assert config["rope_parameters"]["partial_rotary_factor"] == 0.5
+    assert config["sliding_window"] is None
+
+
+def test_ministral3_has_a_temperature(tmp_path: Path) -> None:
+    changes = {
+        "rope.scaling.type": "yarn", "rope.scaling.factor": 16.0, "rope.scaling.original_context_length": 16,
+        "rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.1,
+    }  # fmt: skip
+    config = config_of_family(tmp_path, "mistral3", changes)
+    assert config["rope_interleaved"] is True
+    assert config["rope_parameters"] == {
+        "rope_type": "yarn", "rope_theta": 500000.0, "factor": 16.0, "original_max_position_embeddings": 16,
+        "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1,
+    }  # fmt: skip

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from driving import GREEDY, continue_greedily, loaded, start
 from gguf_reference import write_checkpoint
 from kaiwa.engines.engine import Slice
-from kaiwa.errors import ContextOverflow
+from kaiwa.errors import ContextOverflow, UnsupportedModel
 
 FAMILIES = Path(__file__).parents[2] / "golden" / "families"
 NAMES = sorted(folder.name for folder in FAMILIES.iterdir())
@@ -146,6 +146,36 @@ def test_weights_and_cache_in_float16(name: str, tmp_path: Path, isa: str) -> No
     error = np.abs(logits - expected.logits)
     assert error.max() < 0.03
     assert error.mean() < 0.003
+
+
+@pytest.mark.parametrize("prefix", ["language_model.model.", "model.language_model."])
+def test_the_text_part_of_a_model_that_sees(prefix: str, tmp_path: Path) -> None:
+    expected = Expected.of("gemma3")
+    text = load_file(FAMILIES / "gemma3" / "model.safetensors")
+    tensors = {prefix + name.removeprefix("model."): tensor for name, tensor in text.items()}
+    tensors["vision_tower.patch_embedding.weight"] = np.zeros((4, 4), dtype=np.float32)
+    save_file(tensors, tmp_path / "model.safetensors")
+    config = json.loads((FAMILIES / "gemma3" / "config.json").read_text())
+    seeing = {"model_type": "gemma3", "text_config": config, "vision_config": {"model_type": "siglip"}}
+    (tmp_path / "config.json").write_text(json.dumps(seeing))
+    with loaded(tmp_path) as engine:
+        np.testing.assert_allclose(np.asarray(engine.score(expected.prompt)), expected.logits, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"hidden_act": "relu"}, "the activation 'relu' is not known"),
+        ({"mlp_bias": True}, "biases in its feed-forward layers"),
+        ({"model_type": "gpt2"}, "family 'gpt2'; the built-in engine knows .*gemma2, gemma3_text.*qwen3, .*smollm3"),
+    ],
+)
+def test_what_no_family_does_is_refused(changes: dict[str, object], expected: str, tmp_path: Path) -> None:
+    shutil.copytree(FAMILIES / "llama-tied", tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(UnsupportedModel, match=expected), loaded(tmp_path / "model"):
+        pass
 
 
 def test_a_long_sequence_cut_short_turns_by_the_angles_of_a_short_one() -> None:
