@@ -189,6 +189,20 @@ def test_a_long_sequence_cut_short_turns_by_the_angles_of_a_short_one() -> None:
         assert continue_greedily(engine, sequence, token, len(greedy)) == greedy
 
 
+def test_a_long_and_a_short_sequence_turn_by_their_own_angles_in_one_batch() -> None:
+    expected = Expected.of("phi3-crossing")
+    prompt, greedy = expected.prompt, expected.greedy
+    with loaded(FAMILIES / "phi3-crossing") as engine:
+        long, token = start(engine, [*prompt, *greedy[:40]])
+        short, other = start(engine, prompt)
+        texts: list[list[int | None]] = [[token], [other]]
+        while len(texts[0]) < 20:
+            batch = [Slice(long, texts[0][-1:]), Slice(short, texts[1][-1:])]
+            for text, next_token in zip(texts, engine.step(batch), strict=True):
+                text.append(next_token)
+    assert texts == [greedy[40:60], greedy[:20]]
+
+
 def test_a_full_context_is_refused_and_the_sequence_kept() -> None:
     expected = Expected.of("llama-tied")
     prompt, greedy = expected.prompt, expected.greedy
