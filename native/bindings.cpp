@@ -220,9 +220,14 @@ NB_MODULE(_native, m) {
            "channels"_a, "gate"_a, "beta"_a, "alpha"_a, "out"_a, nb::kw_only(), "layer"_a, "num_key_heads"_a,
            "num_value_heads"_a, "key_dim"_a, "value_dim"_a, "tiled"_a, "convolution"_a, "decays"_a, "biases"_a, "norm"_a, "eps"_a)
       .def("select", [](Program& p, int in, int out) { p.add_step(std::make_unique<Select>(in, out)); }, "in_"_a, "out"_a)
-      .def("norm", [](Program& p, int in, Vector weight, float eps, int out) {
-             p.add_step(std::make_unique<Norm>(in, weight, eps, out));
-           }, "in_"_a, "weight"_a, "eps"_a, "out"_a)
+      .def("norm_groups", [](Program& p, int slot, Vector weight, int group, float eps) {
+             p.add_step(std::make_unique<NormGroups>(slot, weight, group, eps));
+           }, "slot"_a, "weight"_a, "group"_a, "eps"_a)
+      .def("gate", [](Program& p, int gate, std::string_view activation, int in, int first) {
+             p.add_step(std::make_unique<Gate>(gate, activation_named(activation), in, first));
+           }, "gate"_a, "activation"_a, "in_"_a, "first"_a)
+      .def("scale", [](Program& p, int slot, float factor) { p.add_step(std::make_unique<Scale>(slot, factor)); },
+           "slot"_a, "factor"_a)
       .def("add", [](Program& p, int in, int out, Vector norm, float eps) {
              p.add_step(std::make_unique<Add>(in, norm, eps, out));
            }, "in_"_a, "out"_a, "norm"_a.none() = nb::none(), "eps"_a = 0.0f)

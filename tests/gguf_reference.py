@@ -17,6 +17,8 @@ import numpy as np
 from gguf.quants import dequantize
 from safetensors.numpy import load_file
 
+from gguf_hybrids import GEMMA4_NAMES, GEMMA4_TABLES, QWEN35_NAMES, add_gemma4, add_qwen35, convert_qwen35
+
 TENSOR_NAMES = {
     "token_embd.weight": "model.embed_tokens.weight",
     "output_norm.weight": "model.norm.weight",
@@ -30,6 +32,8 @@ ARCHITECTURES = {
     "qwen2_moe": "qwen2moe",
     "qwen3_moe": "qwen3moe",
     "gpt_oss": "gpt-oss",
+    "gemma4_text": "gemma4",
+    "qwen3_5_text": "qwen35",
 }
 """The families whose architecture in GGUF has another name."""
 
@@ -88,6 +92,8 @@ MORE_LAYER_TENSOR_NAMES = {
     "qwen3": _QK_NORMS,
     "gemma2": _GEMMA_NORMS,
     "gemma3": _GEMMA_NORMS | _QK_NORMS,
+    "gemma4": _GEMMA_NORMS | _QK_NORMS | GEMMA4_NAMES,
+    "qwen35": QWEN35_NAMES,
     "phi3": {"attn_qkv.weight": "self_attn.qkv_proj.weight", "ffn_up.weight": "mlp.gate_up_proj.weight"},
 }
 """What differs in other architectures than llama."""
@@ -100,7 +106,7 @@ def tensor_names(num_layers: int, architecture: str = "llama") -> dict[str, str]
         for layer in range(num_layers)
         for ours, theirs in (LAYER_TENSOR_NAMES | MORE_LAYER_TENSOR_NAMES.get(architecture, {})).items()
     }
-    return TENSOR_NAMES | layers
+    return TENSOR_NAMES | (GEMMA4_TABLES if architecture == "gemma4" else {}) | layers
 
 
 def interleave_rope(rows: np.ndarray, num_heads: int) -> np.ndarray:
@@ -157,15 +163,20 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
-    writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(heads)
-    writer.add_head_count_kv(kv_heads)
-    if architecture != "phi3":
+    if architecture == "gemma4":
+        add_gemma4(writer, config)
+    else:
+        writer.add_feed_forward_length(config["intermediate_size"])
+        writer.add_head_count_kv(kv_heads)
+        writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if architecture == "qwen35":
+        add_qwen35(writer, config)
+    if architecture not in ("phi3", "gemma4"):
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(rope_theta)
-    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     writer.add_vocab_size(config["vocab_size"])
     _add_experts(writer, config)
     _add_windows(writer, config, architecture)
@@ -184,6 +195,8 @@ def write_checkpoint(folder: Path, path: Path) -> None:
             tensor = interleave_rope(tensor, heads if "attn_q." in name else kv_heads)
         if architecture in ("gemma2", "gemma3") and theirs.endswith("norm.weight"):
             tensor = tensor + np.float32(1)
+        if architecture == "qwen35":
+            tensor = convert_qwen35(theirs, tensor, config)
         writer.add_tensor(name, tensor)
     assert not weights, f"tensors without a name in GGUF: {sorted(weights)}"
     if rope.get("rope_type") == "llama3":

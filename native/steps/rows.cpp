@@ -28,9 +28,38 @@ void Select::run(const Context& context, int thread) {
   context.pool->barrier();
 }
 
-void Norm::run(const Context& context, int) {
+void NormGroups::prepare(const Context& context, int) {
+  if (group_ % 16 != 0 || context.slot(slot_).width % group_ != 0)
+    throw std::invalid_argument("a row cannot be normed in groups of " + std::to_string(group_));
+}
+
+void NormGroups::run(const Context& context, int) {
   counters_[0].share(context.rows, 1, [&](int r) {
-    context.kernels->rms_norm(context.row(in_, r), weight_->data(), eps_, context.slot(in_).width, context.row(out_, r));
+    float* x = context.row(slot_, r);
+    for (int i = 0; i < context.slot(slot_).width; i += group_)
+      context.kernels->rms_norm(x + i, weight_->data(), eps_, group_, x + i);
+  });
+  context.pool->barrier();
+}
+
+void Gate::prepare(const Context& context, int) {
+  const int width = context.slot(gate_).width;
+  if (width % 16 != 0 || first_ < 0 || first_ + width > context.slot(in_).width)
+    throw std::invalid_argument("a gate of " + std::to_string(width) + " numbers does not fit what it gates");
+}
+
+void Gate::run(const Context& context, int) {
+  counters_[0].share(context.rows, 1, [&](int r) {
+    float* gate = context.row(gate_, r);
+    context.kernels->gate(activation_, gate, context.row(in_, r) + first_, context.slot(gate_).width, gate);
+  });
+  context.pool->barrier();
+}
+
+void Scale::run(const Context& context, int) {
+  counters_[0].share(context.rows, 1, [&](int r) {
+    float* x = context.row(slot_, r);
+    for (int i = 0; i < context.slot(slot_).width; ++i) x[i] *= factor_;
   });
   context.pool->barrier();
 }

@@ -28,16 +28,43 @@ class Select : public Step {
   int in_, out_;
 };
 
-class Norm : public Step {
+// Norms a row's groups of so many numbers, each by itself, with the same weight.
+class NormGroups : public Step {
  public:
-  Norm(int in, Vector weight, float eps, int out) : in_(in), weight_(std::move(weight)), eps_(eps), out_(out) {}
+  // Throws std::invalid_argument for a row that is no whole number of groups, or groups that are no multiple of 16.
+  NormGroups(int slot, Vector weight, int group, float eps) : slot_(slot), weight_(std::move(weight)), group_(group), eps_(eps) {}
+  void prepare(const Context& context, int max_rows) override;
   void run(const Context& context, int thread) override;
 
  private:
-  int in_;
+  int slot_;
   Vector weight_;
+  int group_;
   float eps_;
-  int out_;
+};
+
+// gate = activation(gate) * in[first, first + the gate's width)
+class Gate : public Step {
+ public:
+  // Throws std::invalid_argument for widths that do not fit each other or are no multiple of 16.
+  Gate(int gate, Activation activation, int in, int first) : gate_(gate), activation_(activation), in_(in), first_(first) {}
+  void prepare(const Context& context, int max_rows) override;
+  void run(const Context& context, int thread) override;
+
+ private:
+  int gate_;
+  Activation activation_;
+  int in_, first_;
+};
+
+class Scale : public Step {
+ public:
+  Scale(int slot, float factor) : slot_(slot), factor_(factor) {}
+  void run(const Context& context, int thread) override;
+
+ private:
+  int slot_;
+  float factor_;
 };
 
 // out += norm(in), or out += in where the norm is null. Spends `in`.

@@ -12,6 +12,8 @@ from transformers import (
     Gemma2ForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    Gemma4ForCausalLM,
+    Gemma4TextConfig,
     GptOssConfig,
     GptOssForCausalLM,
     LlamaConfig,
@@ -118,6 +120,44 @@ TINY_MODELS = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
         },
         seed=9,
+    ),
+    "gemma4": TinyModel(
+        Gemma4TextConfig,
+        Gemma4ForCausalLM,
+        {
+            "hidden_size": 32,
+            "intermediate_size": 40,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "head_dim": 16,
+            "global_head_dim": 32,
+            "sliding_window": 16,
+            "layer_types": ["sliding_attention", "full_attention"] * 2,
+            "num_kv_shared_layers": 2,
+            "use_double_wide_mlp": True,
+            "vocab_size_per_layer_input": 256,
+            "hidden_size_per_layer_input": 16,
+            "final_logit_softcapping": 30.0,
+        },
+        seed=8,
+    ),
+    "gemma4-keys-as-values": TinyModel(
+        Gemma4TextConfig,
+        Gemma4ForCausalLM,
+        {
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 3,
+            "num_key_value_heads": 2,
+            "head_dim": 16,
+            "global_head_dim": 32,
+            "num_global_key_value_heads": 1,
+            "attention_k_eq_v": True,
+            "sliding_window": 16,
+            "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+            "hidden_size_per_layer_input": 0,
+        },
     ),
     "qwen3.5": TinyModel(
         Qwen3_5TextConfig,
@@ -368,6 +408,8 @@ def spread_weights(model: PreTrainedModel, seed: int) -> None:
                 # Some families store a norm's distance from 1, and what Gemma's layers add must be heard beside its
                 # large embeddings.
                 center = 3 if "post_feedforward" in name else parameter.mean()
+                if model.config.model_type == "gemma4_text" and "self_attn" in name:
+                    center = 0.5  # these norms alone scale its scores
                 parameter.copy_(center + 0.2 * noise)
             elif name.endswith("gate_up_proj_bias"):
                 parameter.copy_(4 * noise)  # beyond the bounds of GPT-OSS's activation
@@ -377,6 +419,9 @@ def spread_weights(model: PreTrainedModel, seed: int) -> None:
                 parameter.copy_(noise * 2 / parameter.shape[1] ** 0.5)
             else:
                 parameter.copy_(noise * (1.5 / parameter.shape[1]) ** 0.5)
+        for name, buffer in model.named_buffers():
+            if name.endswith("layer_scalar"):
+                buffer.copy_(1 + 0.2 * torch.randn(buffer.shape, generator=generator))
 
 
 def make_prompt(vocab_size: int, seed: int = 0) -> np.ndarray:

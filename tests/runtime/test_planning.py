@@ -26,6 +26,19 @@ def test_a_token_of_smollm2_by_hand() -> None:
     assert cache_bytes_per_token({**SMOLLM2, "head_dim": 128}) == 46_080
 
 
+def test_layers_of_two_shapes_of_which_some_share() -> None:
+    gemma = {
+        **SMOLLM2,
+        "num_hidden_layers": 6,
+        "layer_types": ["sliding_attention", "sliding_attention", "full_attention"] * 2,
+        "num_global_key_value_heads": 1,
+        "global_head_dim": 128,
+        "num_kv_shared_layers": 2,
+    }
+    # keys and values, 2 bytes; three small layers of 3 heads of 64 and a large one of 128, the last two read theirs
+    assert cache_bytes_per_token(gemma) == 2 * 2 * (3 * 3 * 64 + 128)
+
+
 def test_recurrent_layers_keep_no_keys_and_values_but_a_state() -> None:
     hybrid = {
         **SMOLLM2,

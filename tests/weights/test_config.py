@@ -136,6 +136,48 @@ def test_impossible_experts_are_refused(changes: dict[str, Any], expected: str) 
         normalize_config({**MIXTRAL, **changes})
 
 
+GEMMA4 = {**LLAMA, "model_type": "gemma4_text", "num_hidden_layers": 6, "num_attention_heads": 8}
+
+
+def test_gemma4s_large_layers_are_told_in_two_ways() -> None:
+    by_layer = {"5": {"head_dim": 128, "num_key_value_heads": 2}}
+    for written in (
+        {"per_layer_config": by_layer},
+        {"global_head_dim": 128, "num_global_key_value_heads": 2, "attention_k_eq_v": True},
+    ):
+        config = normalize_config({**GEMMA4, **written})
+        assert config["layer_types"] == ["sliding_attention"] * 5 + ["full_attention"]
+        assert (config["global_head_dim"], config["num_global_key_value_heads"]) == (128, 2)
+        assert (config["head_dim"], config["num_key_value_heads"]) == (256, 4)
+        assert config["rope_parameters"]["rope_type"] == "proportional"
+        assert config["local_rope_parameters"] == {"rope_type": "default", "rope_theta": 10000.0}
+    assert normalize_config({**GEMMA4, "num_global_key_value_heads": 2})["num_global_key_value_heads"] == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"per_layer_config": []}, "per_layer_config is []"),
+        ({"per_layer_config": {"4": {"head_dim": 128}}}, "it must be about the layers without a window"),
+        ({"per_layer_config": {"5": {"head_dim": -1}}}, "global_head_dim is -1"),
+        ({"num_global_key_value_heads": 3, "attention_k_eq_v": True}, "num_global_key_value_heads is 3"),
+        ({"num_kv_shared_layers": 6}, "num_kv_shared_layers is 6; it must be a number of layers below 6"),
+        ({"num_kv_shared_layers": 1}, "each kind of layer has one with keys of its own"),
+    ],
+)
+def test_layers_of_two_shapes_that_cannot_be(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UnusableFile, match=re.escape(expected)):
+        normalize_config({**GEMMA4, **changes})
+
+
+def test_every_fourth_layer_of_qwen35_is_attention() -> None:
+    config = normalize_config({**LLAMA, "model_type": "qwen3_5_text", "num_hidden_layers": 8})
+    assert config["layer_types"] == (["linear_attention"] * 3 + ["full_attention"]) * 2
+    assert config["rope_parameters"]["partial_rotary_factor"] == 0.25
+    with pytest.raises(UnusableFile, match="linear_num_key_heads is 0"):
+        normalize_config({**LLAMA, "model_type": "qwen3_5_text", "linear_num_key_heads": 0})
+
+
 @pytest.mark.parametrize("family", ["gpt2", None, 3, ["llama"]])
 def test_an_unknown_family_lists_those_which_are_known(family: object) -> None:
     with pytest.raises(UnsupportedModel, match="the built-in engine knows " + ", ".join(families())) as caught:

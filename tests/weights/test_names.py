@@ -16,7 +16,15 @@ from kaiwa.weights.names import FAMILIES, MIXTURES, Family, tensor_name
 from kaiwa.weights.open import open_checkpoint
 
 # Not in Hugging Face's checkpoints, or there without a suffix that the package's table could keep.
-OURS_ALONE = {"rope_freqs.weight", "blk.{N}.attn_rot_embd.weight", "blk.{N}.attn_sinks.weight"}
+OURS_ALONE = {
+    "rope_freqs.weight",
+    "blk.{N}.attn_rot_embd.weight",
+    "blk.{N}.attn_sinks.weight",
+    "blk.{N}.layer_output_scale.weight",
+    "blk.{N}.ssm_a",
+    "blk.{N}.ssm_dt.bias",
+    *(name for name in FAMILIES["qwen35"].tensors if ".nextn." in name),
+}
 ALL = [*FAMILIES.items(), *MIXTURES.items()]
 
 
@@ -42,8 +50,9 @@ def test_names_go_back_to_gguf_through_the_gguf_packages_table(architecture: str
 def test_every_tensor_that_the_gguf_package_knows_has_a_name(architecture: str, family: Family) -> None:
     number = next(arch for arch, name in reference.MODEL_ARCH_NAMES.items() if name == architecture)
     for tensor in reference.MODEL_TENSORS[number]:
-        name = reference.TENSOR_NAMES[tensor].replace("{bid}", "0") + ".weight"
-        is_of_experts = any(part in name for part in ("_exp", "gate_inp"))
+        name = reference.TENSOR_NAMES[tensor].replace("{bid}", "0")
+        name += {"blk.0.ssm_a": "", "blk.0.ssm_dt": ".bias"}.get(name, ".weight")
+        is_of_experts = any(part in name for part in ("_exp", "gate_inp", "ffw_norm_1", "ffw_norm_2"))
         if "expert_count" in family.keys or not is_of_experts:
             assert tensor_name(family, name, path="m.gguf")
 

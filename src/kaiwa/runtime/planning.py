@@ -69,8 +69,7 @@ def plan(
 
 def cache_bytes_per_token(config: Mapping[str, Any]) -> int:
     """Bytes that one token's keys and values take over all layers, in float16."""
-    num_layers = config["num_hidden_layers"] - _num_recurrent_layers(config)
-    return 2 * int(num_layers * config["num_key_value_heads"] * config["head_dim"] * CACHE_NUMBER_BYTES)
+    return 2 * CACHE_NUMBER_BYTES * sum(_cached_numbers(config))
 
 
 def state_bytes_per_sequence(config: Mapping[str, Any]) -> int:
@@ -94,6 +93,15 @@ def decode_limit(weights_bytes: int, cache_bytes: int, bandwidth: float) -> floa
 def in_megabytes(num_bytes: int) -> str:
     """A size in words: "1,234 MB", a megabyte being a million bytes."""
     return f"{num_bytes / 1e6:,.0f} MB"
+
+
+def _cached_numbers(config: Mapping[str, Any]) -> list[int]:
+    """Numbers of a token's keys, and as many of its values, in each layer that stores any."""
+    small = int(config["num_key_value_heads"] * config["head_dim"])
+    large = int(config.get("num_global_key_value_heads", 0) * config.get("global_head_dim", 0)) or small
+    num_own = config["num_hidden_layers"] - config.get("num_kv_shared_layers", 0)
+    kinds = config.get("layer_types") or ["full_attention"] * num_own
+    return [large if kind == "full_attention" else small for kind in kinds[:num_own] if kind != "linear_attention"]
 
 
 def _num_recurrent_layers(config: Mapping[str, Any]) -> int:

@@ -45,6 +45,27 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "rope_theta": 1e6,
         "rope_local_base_freq": 1e4,
     },
+    "gemma4_text": {
+        "vocab_size": 262144,
+        "vocab_size_per_layer_input": 262144,
+        "hidden_size_per_layer_input": 256,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "global_head_dim": 512,
+        "num_kv_shared_layers": 0,
+        "attention_k_eq_v": False,
+        "use_double_wide_mlp": False,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "max_position_embeddings": 131072,
+        "sliding_window": 512,
+        "sliding_window_pattern": 6,
+        "tie_word_embeddings": True,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6}
+        },
+        "rope_local_base_freq": 1e4,
+    },
     "gpt_oss": {
         "max_position_embeddings": 131072,
         "num_key_value_heads": 8,
@@ -151,6 +172,7 @@ _DEFAULT_ROPE_THETA = 10000.0
 _ROPE_NUMBERS = {
     "default": (),
     "longrope": (),
+    "proportional": (),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
 }
 _MORE_ROPE_NUMBERS = ("factor", "attention_factor", "beta_fast", "beta_slow", "original_max_position_embeddings")
@@ -203,6 +225,7 @@ def normalize_config(
         if result.get(key) is not None:
             check.positive(key)
     _fill_window(result, check)
+    _fill_global_heads(result, check)
     _fill_recurrent_layers(result, check)
     _fill_rope(result, check)
     if "num_experts" in _DEFAULTS[family]:
@@ -327,6 +350,33 @@ def _has_window(config: Mapping[str, Any], layer: int, check: _Check) -> bool:
     return not config["no_rope_layers"][layer] if "no_rope_layers" in config else True
 
 
+def _fill_global_heads(config: dict[str, Any], check: _Check) -> None:
+    """The heads of the layers without a window, where a family gives them others."""
+    if "global_head_dim" not in config:
+        return
+    num_layers, kinds = config["num_hidden_layers"], config["layer_types"]
+    if (listed := config.get("per_layer_config")) is not None:  # as transformers writes it since 5
+        shapes = list(listed.values()) if isinstance(listed, Mapping) else []
+        if not shapes or not isinstance(shapes[0], Mapping) or any(shape != shapes[0] for shape in shapes):
+            check.fail("per_layer_config", listed, "an object with the same entry for each layer without a window")
+        if listed.keys() != {str(layer) for layer in range(num_layers) if kinds[layer] == "full_attention"}:
+            check.fail("per_layer_config", listed, "about the layers without a window, and no others")
+        config["global_head_dim"] = shapes[0].get("head_dim", config["head_dim"])
+        config["num_global_key_value_heads"] = shapes[0].get("num_key_value_heads")
+    elif not config["attention_k_eq_v"]:
+        config["num_global_key_value_heads"] = None
+    if config.get("num_global_key_value_heads") is None:
+        config["num_global_key_value_heads"] = config["num_key_value_heads"]
+    check.size("global_head_dim")
+    if config["num_attention_heads"] % check.size("num_global_key_value_heads"):
+        check.fail("num_global_key_value_heads", config["num_global_key_value_heads"], "a divisor of the heads")
+    shared = config["num_kv_shared_layers"]
+    if type(shared) is not int or not 0 <= shared < num_layers:
+        check.fail("num_kv_shared_layers", shared, f"a number of layers below {num_layers}")
+    if not {*kinds[: num_layers - shared]} >= {*kinds}:
+        check.fail("num_kv_shared_layers", shared, "such that each kind of layer has one with keys of its own")
+
+
 def _fill_recurrent_layers(config: dict[str, Any], check: _Check) -> None:
     """Which layers are recurrent, where a family has some, and their sizes."""
     if "full_attention_interval" not in config:
@@ -334,7 +384,9 @@ def _fill_recurrent_layers(config: dict[str, Any], check: _Check) -> None:
     sizes = ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim", "conv_kernel_dim")
     for key in ("full_attention_interval", *(f"linear_{size}" for size in sizes)):
         check.size(key)
-    if config.get("layer_types") is None:
+    if config.get("layer_types") is not None:
+        check.per_layer("layer_types", str)
+    else:
         interval, num_layers = config["full_attention_interval"], config["num_hidden_layers"]
         config["layer_types"] = [
             "linear_attention" if (layer + 1) % interval else "full_attention" for layer in range(num_layers)

@@ -30,6 +30,8 @@ class Family:
     """What `config.json` says of every model of this family."""
     derive: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda config: {}
     """What `config.json` says besides, and follows from the rest."""
+    lists: Mapping[str, str] = field(default_factory=dict)
+    """Keys that may have a value for each layer, and what `derive` knows them by."""
 
 
 _DECODER_TENSORS = {
@@ -153,6 +155,96 @@ def _gemma3(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**_gemma_scale(config), "sliding_window": config.get("sliding_window")}
 
 
+_GEMMA4_TENSORS = {
+    **_GEMMA_TENSORS,
+    **_QK_NORM_TENSORS,
+    "output.weight": "lm_head.weight",
+    "rope_freqs.weight": "rope_freqs.weight",
+    "per_layer_token_embd.weight": "model.embed_tokens_per_layer.weight",
+    "per_layer_model_proj.weight": "model.per_layer_model_projection.weight",
+    "per_layer_proj_norm.weight": "model.per_layer_projection_norm.weight",
+    "blk.{N}.inp_gate.weight": "model.layers.{N}.per_layer_input_gate.weight",
+    "blk.{N}.proj.weight": "model.layers.{N}.per_layer_projection.weight",
+    "blk.{N}.post_norm.weight": "model.layers.{N}.post_per_layer_input_norm.weight",
+    "blk.{N}.layer_output_scale.weight": "model.layers.{N}.layer_scalar",
+}
+# Without what differs from layer to layer; the turns of large heads are in rope_freqs.weight.
+_GEMMA4_KEYS = {
+    **{
+        ours: theirs
+        for ours, theirs in _GEMMA_KEYS.items()
+        if ours not in ("attention.head_count_kv", "feed_forward_length", "rope.dimension_count")
+    },
+    "attention.key_length": "global_head_dim",
+    "attention.key_length_swa": "head_dim",
+    "attention.shared_kv_layers": "num_kv_shared_layers",
+    "embedding_length_per_layer_input": "hidden_size_per_layer_input",
+}
+_GEMMA4_LISTS = {"attention.head_count_kv": "kv_heads_by_layer", "feed_forward_length": "inner_by_layer"}
+
+_QWEN35_TENSORS = {
+    **{ours: theirs for ours, theirs in _DECODER_TENSORS.items() if "ffn_norm" not in ours},
+    **_QK_NORM_TENSORS,
+    "blk.{N}.post_attention_norm.weight": "model.layers.{N}.post_attention_layernorm.weight",
+    "blk.{N}.attn_qkv.weight": "model.layers.{N}.linear_attn.in_proj_qkv.weight",
+    "blk.{N}.attn_gate.weight": "model.layers.{N}.linear_attn.in_proj_z.weight",
+    "blk.{N}.ssm_beta.weight": "model.layers.{N}.linear_attn.in_proj_b.weight",
+    "blk.{N}.ssm_alpha.weight": "model.layers.{N}.linear_attn.in_proj_a.weight",
+    "blk.{N}.ssm_conv1d.weight": "model.layers.{N}.linear_attn.conv1d.weight",
+    "blk.{N}.ssm_a": "model.layers.{N}.linear_attn.A",
+    "blk.{N}.ssm_dt.bias": "model.layers.{N}.linear_attn.dt_bias",
+    "blk.{N}.ssm_norm.weight": "model.layers.{N}.linear_attn.norm.weight",
+    "blk.{N}.ssm_out.weight": "model.layers.{N}.linear_attn.out_proj.weight",
+    # A further layer that guesses tokens ahead, which nothing here reads.
+    **{
+        f"blk.{{N}}.nextn.{name}.weight": f"model.layers.{{N}}.nextn.{name}.weight"
+        for name in ("eh_proj", "embed_tokens", "enorm", "hnorm", "shared_head_head", "shared_head_norm")
+    },
+}
+_QWEN35_KEYS = {
+    **_DECODER_KEYS,
+    "full_attention_interval": "full_attention_interval",
+    "nextn_predict_layers": "nextn_predict_layers",
+    "ssm.conv_kernel": "linear_conv_kernel_dim",
+    "ssm.group_count": "linear_num_key_heads",
+    "ssm.inner_size": "linear_inner_size",
+    "ssm.state_size": "linear_key_head_dim",
+    "ssm.time_step_rank": "linear_num_value_heads",
+}
+# Its writers store 1 + w, and deal the value heads out to the key heads in turn.
+_QWEN35_CONSTANTS = {"norm_offset": 0.0, "linear_heads_tiled": True}
+
+
+def _gemma4(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One number for each of the two kinds of layer, where the file has one for each layer."""
+    derived: dict[str, Any] = {"attention_k_eq_v": True, "vocab_size_per_layer_input": config.get("vocab_size")}
+    kinds, heads, inner = (config.get(key) for key in ("layer_types", "kv_heads_by_layer", "inner_by_layer"))
+    if isinstance(heads, list) and kinds is not None and len(heads) == len(kinds):
+        by_kind = dict(zip(kinds, heads, strict=True))
+        derived["num_key_value_heads"] = by_kind.get("sliding_attention", heads[0])
+        derived["num_global_key_value_heads"] = by_kind.get("full_attention")
+    else:
+        derived["num_key_value_heads"] = heads
+    widths = inner if isinstance(inner, list) and inner else [inner]
+    derived["intermediate_size"] = widths[0]
+    derived["use_double_wide_mlp"] = widths[-1] != widths[0]
+    return derived
+
+
+def _qwen35(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    derived: dict[str, Any] = {}
+    num_layers, num_extra = config.get("num_hidden_layers"), config.get("nextn_predict_layers", 0)
+    if isinstance(num_layers, int) and isinstance(num_extra, int):
+        derived["num_hidden_layers"] = num_layers - num_extra
+    if isinstance(is_recurrent := config.get("recurrent_by_layer"), list):
+        kinds = ["linear_attention" if flag else "full_attention" for flag in is_recurrent]
+        derived["layer_types"] = kinds[: derived.get("num_hidden_layers")]
+    width, num_heads = config.get("linear_inner_size"), config.get("linear_num_value_heads")
+    if isinstance(width, int) and isinstance(num_heads, int) and num_heads > 0:
+        derived["linear_value_head_dim"] = width // num_heads
+    return derived
+
+
 def _gpt_oss(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """No key says that its rope's bounds are not whole numbers of pairs."""
     return {"rope_parameters": {**config["rope_parameters"], "truncate": False}}
@@ -168,6 +260,15 @@ FAMILIES: dict[str, Family] = {
     "mistral3": Family("ministral3", _DECODER_TENSORS, _DECODER_KEYS, {"rope_interleaved": True}),
     "gemma2": Family("gemma2", _GEMMA_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma_scale),
     "gemma3": Family("gemma3_text", _GEMMA3_TENSORS, _GEMMA_KEYS, _GEMMA_CONSTANTS, _gemma3),
+    "gemma4": Family("gemma4_text", _GEMMA4_TENSORS, _GEMMA4_KEYS, lists=_GEMMA4_LISTS, derive=_gemma4),
+    "qwen35": Family(
+        "qwen3_5_text",
+        _QWEN35_TENSORS,
+        _QWEN35_KEYS,
+        _QWEN35_CONSTANTS,
+        lists={"attention.recurrent_layers": "recurrent_by_layer"},
+        derive=_qwen35,
+    ),
     "phi3": Family("phi3", _PHI3_TENSORS, _PHI3_KEYS),
     # No key says whether the weights of chosen experts sum to 1: each family's published models agree.
     "qwen2moe": Family(
@@ -273,6 +374,9 @@ def config_of(metadata: Mapping[str, Any], tensors: Mapping[str, Tensor], *, pat
     if config.get("sliding_window") == 0:
         config["sliding_window"] = None
     config |= _layer_types(metadata.get(f"{architecture}.attention.sliding_window_pattern"))
+    for ours, theirs in family.lists.items():
+        if (value := metadata.get(f"{architecture}.{ours}")) is not None:
+            config[theirs] = list(value) if isinstance(value, list | array.array) else value
     config |= family.derive(config)
     if "rope_factors_long.weight" in tensors:
         config["rope_parameters"]["rope_type"] = "longrope"

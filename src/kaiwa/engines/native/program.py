@@ -183,6 +183,21 @@ class Program:
         self._record([source, onto], lambda native, slot: native.add(slot[source.index], slot[onto.index], norm, eps))
         return onto
 
+    def norm_groups(self, x: Value, weight: Vector, width: int, eps: float) -> Value:
+        """Norms each `width` neighbouring numbers of `x` by themselves, in place."""
+        self._record([x], lambda native, slot: native.norm_groups(slot[x.index], weight, width, eps))
+        return x
+
+    def gate(self, gate: Value, activation: str, x: Value, *, first: int) -> Value:
+        """`activation(gate) * x[first : first + gate.width]`, in the place of `gate`."""
+        self._record([gate, x], lambda native, slot: native.gate(slot[gate.index], activation, slot[x.index], first))
+        return gate
+
+    def scale(self, x: Value, factor: float) -> Value:
+        """Multiplies `x`, in place."""
+        self._record([x], lambda native, slot: native.scale(slot[x.index], factor))
+        return x
+
     def gated(self, x: Value | Normed, gate: Matrix, up: Matrix, activation: str) -> Value:
         """`activation(x · gateᵀ) * (x · upᵀ)` (Shazeer 2020)."""
         source, norm, eps = _unwrap(x)

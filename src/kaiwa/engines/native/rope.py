@@ -55,6 +55,13 @@ def _linear(plain: list[float], parameters: Parameters, config: Mapping[str, Any
     return Rope(tuple(frequency / float(parameters["factor"]) for frequency in plain))
 
 
+def _proportional(plain: list[float], parameters: Parameters, config: Mapping[str, Any]) -> Rope:
+    """The first pairs of a head turn as if all did, and the others not at all (Gemma 4)."""
+    dim, base, factor = config["head_dim"], float(parameters["rope_theta"]), float(parameters.get("factor") or 1.0)
+    turned = [base ** (-2 * pair / dim) / factor for pair in range(len(plain))]
+    return Rope((*turned, *[0.0] * (dim // 2 - len(plain))))
+
+
 def _dynamic(plain: list[float], parameters: Parameters, config: Mapping[str, Any]) -> Rope:
     """Frequencies that fall as a sequence grows beyond `max_position_embeddings`, which no context here does."""
     return Rope(tuple(plain))
@@ -132,6 +139,7 @@ _SCALINGS: dict[str, Callable[[list[float], Parameters, Mapping[str, Any]], Rope
     "default": _default,
     "linear": _linear,
     "dynamic": _dynamic,
+    "proportional": _proportional,
     "llama3": _llama3,
     "yarn": _yarn,
     "longrope": _longrope,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kaiwa.engines.native._native import Matrix, ThreadPool, Vector
@@ -117,6 +118,12 @@ class Weights:
         if self._on_progress:
             self._on_progress(Progress("load", self._read_bytes, self._total_bytes))
         return matrix
+
+
+def vector_of(numbers: Iterable[float]) -> Vector:
+    """Numbers that no tensor holds as they are, as a norm's weight."""
+    packed = array("f", numbers)
+    return Matrix("F32", packed.tobytes(), 1, len(packed)).to_vector()
 
 
 def _words(shape: tuple[int, ...]) -> str:
