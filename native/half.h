@@ -1,4 +1,4 @@
-// Sixteen-bit floating point, one number at a time.
+// Sixteen- and eight-bit floating point, one number at a time.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,14 @@ inline float f32_from_f16(uint16_t h) {
   // Half's exponent lies 112 below single's; the product is exact, subnormals included.
   return f32_from_bits(sign | bits_from_f32(f32_from_bits(rest << 13) * 0x1p112f));
 }
+
+// 2^(exponent - 128): half of what the exponent means in the OCP Microscaling formats, whose e2m1 numbers are doubled.
+inline float f32_from_e8m0(uint8_t exponent) {
+  return f32_from_bits(exponent < 2 ? 0x00200000u << exponent : (uint32_t)(exponent - 1) << 23);
+}
+
+// Half's exponent lies 8 below that of e4m3, whose 0x7F and 0xFF are not numbers (Micikevicius et al. 2022).
+inline float f32_from_e4m3(uint8_t b) { return f32_from_f16((uint16_t)((b & 0x80) << 8 | (b & 0x7F) << 7)) * 256.0f; }
 
 // Rounds to nearest, ties to even.
 inline uint16_t f16_from_f32(float x) {

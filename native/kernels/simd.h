@@ -40,6 +40,28 @@ inline F32 load_u8(const uint8_t* p) {
 inline F32 load_i8(const int8_t* p) {
   return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p)));
 }
+// The low (shift 0) or high (shift 4) nibbles of sixteen bytes.
+template <int shift> inline F32 load_nibbles(const uint8_t* p) {
+  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
+  return _mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(bytes, shift), _mm512_set1_epi32(15)));
+}
+// 2^(p[i] - 128)
+inline F32 load_e8m0(const uint8_t* p) {
+  return _mm512_scalef_ps(_mm512_set1_ps(1.0f), _mm512_sub_ps(load_u8(p), _mm512_set1_ps(128.0f)));
+}
+// e4m3 numbers, times 2^-8: the bits of half-precision numbers, save that the exponent's middle lies 8 higher.
+inline F32 load_e4m3(const uint8_t* p) {
+  const __m256i high = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)p)), 8);
+  return _mm512_cvtph_ps(_mm256_and_si256(_mm256_srai_epi16(high, 1), _mm256_set1_epi16((short)0xBFFF)));
+}
+// What the low and the high nibbles of sixteen bytes stand for in a table of sixteen numbers.
+struct Table { __m512 numbers; };
+inline Table load_table(const float* p) { return {load(p)}; }
+inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& high) {
+  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
+  low = _mm512_permutexvar_ps(bytes, table.numbers);  // sees the lowest four bits only
+  high = _mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), table.numbers);
+}
 
 inline I32 splat(int32_t x) { return _mm512_set1_epi32(x); }
 inline I32 zero() { return _mm512_setzero_si512(); }
@@ -53,6 +75,14 @@ inline void store_i8(int8_t* p, I32 a) { _mm_storeu_si128((__m128i*)p, _mm512_cv
 inline U8 load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
 inline U8 low_nibbles(U8 a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
 inline U8 high_nibbles(U8 a) { return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15)); }
+// What each byte, below 16, stands for in a table of sixteen bytes.
+inline U8 look_up(U8 a, const uint8_t* table) {
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i*)table)), a);
+}
+// The two bits at position 2 * pair of each byte.
+template <int pair> inline U8 pairs(U8 a) {
+  return _mm512_and_si512(_mm512_srli_epi16(a, 2 * pair), _mm512_set1_epi8(3));
+}
 // Adds `value` to the bytes whose bit is set.
 inline U8 add_where(U8 a, const uint8_t* bits, int value) {
   uint64_t mask;
@@ -138,6 +168,37 @@ inline F32 load_i8(const int8_t* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p))),
           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)(p + 8))))};
 }
+template <int shift> inline F32 load_nibbles(const uint8_t* p) {
+  const __m128i bytes = _mm_loadu_si128((const __m128i*)p);
+  const __m128i nibbles = _mm_and_si128(_mm_srli_epi16(bytes, shift), _mm_set1_epi8(15));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(nibbles)),
+          _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(nibbles, 8)))};
+}
+inline __m256 half_of_e8m0(const uint8_t* p) {
+  const __m256i x = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+  const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(x, _mm256_set1_epi32(1)), 23);
+  const __m256i tiny = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), x);
+  return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, tiny, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), x)));
+}
+inline F32 load_e8m0(const uint8_t* p) { return {half_of_e8m0(p), half_of_e8m0(p + 8)}; }
+inline F32 load_e4m3(const uint8_t* p) {
+  const __m256i high = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i*)p)), 8);
+  const __m256i halves = _mm256_and_si256(_mm256_srai_epi16(high, 1), _mm256_set1_epi16((short)0xBFFF));
+  return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+}
+struct Table { __m256 low, high; };
+inline Table load_table(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+// Indices in the lowest four bits: the lower three choose in each half, the fourth between them.
+inline __m256 look_up_eight(const Table& table, __m256i x) {
+  const __m256 below = _mm256_permutevar8x32_ps(table.low, x), above = _mm256_permutevar8x32_ps(table.high, x);
+  return _mm256_blendv_ps(below, above, _mm256_castsi256_ps(_mm256_slli_epi32(x, 28)));
+}
+inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& high) {
+  const __m256i a = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+  const __m256i b = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(p + 8)));
+  low = {look_up_eight(table, a), look_up_eight(table, b)};
+  high = {look_up_eight(table, _mm256_srli_epi32(a, 4)), look_up_eight(table, _mm256_srli_epi32(b, 4))};
+}
 
 inline I32 splat(int32_t x) { __m256i v = _mm256_set1_epi32(x); return {v, v}; }
 inline I32 zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
@@ -164,6 +225,14 @@ inline U8 low_nibbles(U8 x) {
   return {_mm256_and_si256(x.a, mask), _mm256_and_si256(x.b, mask)};
 }
 inline U8 high_nibbles(U8 x) { return low_nibbles({_mm256_srli_epi16(x.a, 4), _mm256_srli_epi16(x.b, 4)}); }
+inline U8 look_up(U8 x, const uint8_t* table) {
+  const __m256i numbers = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)table));
+  return {_mm256_shuffle_epi8(numbers, x.a), _mm256_shuffle_epi8(numbers, x.b)};
+}
+template <int pair> inline U8 pairs(U8 x) {
+  const __m256i mask = _mm256_set1_epi8(3);
+  return {_mm256_and_si256(_mm256_srli_epi16(x.a, 2 * pair), mask), _mm256_and_si256(_mm256_srli_epi16(x.b, 2 * pair), mask)};
+}
 inline __m256i spread_bits(const uint8_t* bits, int value) {
   int32_t four;
   memcpy(&four, bits, 4);
@@ -242,6 +311,14 @@ inline F32 load_bf16(const uint16_t* p) { F32 r; KAIWA_LANES r.v[i] = f32_from_b
 inline void store_f16(uint16_t* p, const F32& x) { KAIWA_LANES p[i] = f16_from_f32(x.v[i]); }
 inline F32 load_u8(const uint8_t* p) { F32 r; KAIWA_LANES r.v[i] = p[i]; return r; }
 inline F32 load_i8(const int8_t* p) { F32 r; KAIWA_LANES r.v[i] = p[i]; return r; }
+template <int shift> inline F32 load_nibbles(const uint8_t* p) { F32 r; KAIWA_LANES r.v[i] = p[i] >> shift & 15; return r; }
+inline F32 load_e8m0(const uint8_t* p) { F32 r; KAIWA_LANES r.v[i] = f32_from_e8m0(p[i]); return r; }
+inline F32 load_e4m3(const uint8_t* p) { F32 r; KAIWA_LANES r.v[i] = f32_from_e4m3(p[i]) * 0x1p-8f; return r; }
+using Table = F32;
+inline Table load_table(const float* p) { return load(p); }
+inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& high) {
+  KAIWA_LANES { low.v[i] = table.v[p[i] & 15]; high.v[i] = table.v[p[i] >> 4]; }
+}
 
 inline I32 splat(int32_t x) { I32 r; KAIWA_LANES r.v[i] = x; return r; }
 inline I32 zero() { return splat((int32_t)0); }
@@ -255,6 +332,8 @@ inline void store_i8(int8_t* p, const I32& x) { KAIWA_LANES p[i] = (int8_t)x.v[i
 inline U8 load_bytes(const uint8_t* p) { U8 r; memcpy(r.v, p, 64); return r; }
 inline U8 low_nibbles(const U8& x) { U8 r; for (int i = 0; i < 64; ++i) r.v[i] = x.v[i] & 15; return r; }
 inline U8 high_nibbles(const U8& x) { U8 r; for (int i = 0; i < 64; ++i) r.v[i] = x.v[i] >> 4; return r; }
+inline U8 look_up(const U8& x, const uint8_t* table) { U8 r; for (int i = 0; i < 64; ++i) r.v[i] = table[x.v[i]]; return r; }
+template <int pair> inline U8 pairs(const U8& x) { U8 r; for (int i = 0; i < 64; ++i) r.v[i] = x.v[i] >> 2 * pair & 3; return r; }
 inline U8 add_where(const U8& x, const uint8_t* bits, int value) {
   U8 r;
   for (int i = 0; i < 64; ++i) r.v[i] = (uint8_t)(x.v[i] + ((bits[i / 8] >> (i % 8)) & 1) * value);

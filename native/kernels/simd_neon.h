@@ -43,17 +43,68 @@ inline F32 load_bf16(const uint16_t* p) {
 inline void store_f16(uint16_t* p, F32 x) {
   KAIWA_QUARTERS vst1_u16(p + 4 * i, vreinterpret_u16_f16(vcvt_f16_f32(x.v[i])));
 }
-inline F32 load_u8(const uint8_t* p) {
-  const uint8x16_t bytes = vld1q_u8(p);
+inline uint32x4x4_t widen_bytes(uint8x16_t bytes) {
   const uint16x8_t low = vmovl_u8(vget_low_u8(bytes)), high = vmovl_high_u8(bytes);
-  return {{vcvtq_f32_u32(vmovl_u16(vget_low_u16(low))), vcvtq_f32_u32(vmovl_high_u16(low)),
-           vcvtq_f32_u32(vmovl_u16(vget_low_u16(high))), vcvtq_f32_u32(vmovl_high_u16(high))}};
+  return {{vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low), vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high)}};
 }
+inline F32 f32_from_bytes(uint8x16_t bytes) {
+  const uint32x4x4_t wide = widen_bytes(bytes);
+  F32 r;
+  KAIWA_QUARTERS r.v[i] = vcvtq_f32_u32(wide.val[i]);
+  return r;
+}
+inline F32 load_u8(const uint8_t* p) { return f32_from_bytes(vld1q_u8(p)); }
 inline F32 load_i8(const int8_t* p) {
   const int8x16_t bytes = vld1q_s8(p);
   const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_high_s8(bytes);
   return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
            vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))}};
+}
+template <int shift> inline F32 load_nibbles(const uint8_t* p) {
+  const uint8x16_t bytes = vld1q_u8(p);
+  if constexpr (shift == 4) return f32_from_bytes(vshrq_n_u8(bytes, 4));
+  return f32_from_bytes(vandq_u8(bytes, vdupq_n_u8(15)));
+}
+inline F32 load_e8m0(const uint8_t* p) {
+  const uint32x4x4_t exponents = widen_bytes(vld1q_u8(p));
+  F32 r;
+  KAIWA_QUARTERS {
+    const uint32x4_t x = exponents.val[i], normal = vshlq_n_u32(vsubq_u32(x, vdupq_n_u32(1)), 23);
+    const uint32x4_t tiny = vshlq_u32(vdupq_n_u32(0x00200000), vreinterpretq_s32_u32(x));
+    r.v[i] = vreinterpretq_f32_u32(vbslq_u32(vcltq_u32(x, vdupq_n_u32(2)), tiny, normal));
+  }
+  return r;
+}
+inline F32 load_e4m3(const uint8_t* p) {
+  F32 r;
+  for (int half = 0; half < 2; ++half) {
+    const int16x8_t high = vreinterpretq_s16_u16(vshll_n_u8(vld1_u8(p + 8 * half), 8));
+    const float16x8_t halves = vreinterpretq_f16_s16(vandq_s16(vshrq_n_s16(high, 1), vdupq_n_s16((int16_t)0xBFFF)));
+    r.v[2 * half] = vcvt_f32_f16(vget_low_f16(halves)), r.v[2 * half + 1] = vcvt_high_f32_f16(halves);
+  }
+  return r;
+}
+struct Table { uint8x16x4_t bytes; };
+inline Table load_table(const float* p) {
+  Table table;
+  KAIWA_QUARTERS table.bytes.val[i] = vreinterpretq_u8_f32(vld1q_f32(p + 4 * i));
+  return table;
+}
+// Every index becomes those of its number's four bytes.
+inline F32 look_up_numbers(const Table& table, uint8x16_t indices) {
+  alignas(16) static const uint8_t spread[16] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
+  const uint8x16_t first = vshlq_n_u8(indices, 2), step = vreinterpretq_u8_u32(vdupq_n_u32(0x03020100));
+  F32 r;
+  KAIWA_QUARTERS {
+    const uint8x16_t of_quarter = vaddq_u8(vld1q_u8(spread), vdupq_n_u8((uint8_t)(4 * i)));
+    r.v[i] = vreinterpretq_f32_u8(vqtbl4q_u8(table.bytes, vorrq_u8(vqtbl1q_u8(first, of_quarter), step)));
+  }
+  return r;
+}
+inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& high) {
+  const uint8x16_t bytes = vld1q_u8(p);
+  low = look_up_numbers(table, vandq_u8(bytes, vdupq_n_u8(15)));
+  high = look_up_numbers(table, vshrq_n_u8(bytes, 4));
 }
 
 inline I32 splat(int32_t x) { I32 r; KAIWA_QUARTERS r.v[i] = vdupq_n_s32(x); return r; }
@@ -72,6 +123,18 @@ inline void store_i8(int8_t* p, I32 x) {
 inline U8 load_bytes(const uint8_t* p) { U8 r; KAIWA_QUARTERS r.v[i] = vld1q_u8(p + 16 * i); return r; }
 inline U8 low_nibbles(U8 x) { KAIWA_QUARTERS x.v[i] = vandq_u8(x.v[i], vdupq_n_u8(15)); return x; }
 inline U8 high_nibbles(U8 x) { KAIWA_QUARTERS x.v[i] = vshrq_n_u8(x.v[i], 4); return x; }
+inline U8 look_up(U8 x, const uint8_t* table) {
+  const uint8x16_t numbers = vld1q_u8(table);
+  KAIWA_QUARTERS x.v[i] = vqtbl1q_u8(numbers, x.v[i]);
+  return x;
+}
+template <int pair> inline U8 pairs(U8 x) {
+  KAIWA_QUARTERS {
+    if constexpr (pair > 0) x.v[i] = vshrq_n_u8(x.v[i], 2 * pair);
+    x.v[i] = vandq_u8(x.v[i], vdupq_n_u8(3));
+  }
+  return x;
+}
 inline U8 add_where(U8 x, const uint8_t* bits, int value) {
   alignas(16) static const uint8_t select[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
   KAIWA_QUARTERS {

@@ -17,7 +17,8 @@ const Kernels* table(std::string_view name) {
       name,     rms_norm,        quantize,  gate, softcap_row, add_rows,
       {panel<Format::F32>, panel<Format::F16>, panel<Format::BF16>, panel<Format::Q8_0>, panel<Format::Q4_0>,
        panel<Format::Q4_1>, panel<Format::Q5_0>, panel<Format::Q5_1>, panel<Format::Q4_K>, panel<Format::Q5_K>,
-       panel<Format::Q6_K>},
+       panel<Format::Q6_K>, panel<Format::Q2_K>, panel<Format::Q3_K>, panel<Format::IQ4_NL>, panel<Format::IQ4_XS>,
+       panel<Format::MXFP4>, panel<Format::Int8>, panel<Format::Int4>, panel<Format::Float8>, panel<Format::Table4>},
       attend,   merge_attention, store_half, delta_rule, multiply_bytes,
   };
   return &kernels;

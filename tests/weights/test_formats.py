@@ -38,7 +38,8 @@ def test_safetensors_dtypes_have_the_names_that_the_library_writes(dtype: str, n
 
 
 def test_what_the_engine_computes_with() -> None:
-    expected = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"}
+    expected = {"F32", "F16", "BF16", "Q8_0", "Q8_1", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4"}
+    expected |= {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"}
     assert set(supported_names()) == expected
 
 

@@ -28,6 +28,11 @@ class Tensor:
     shape: tuple[int, ...]
     data: memoryview
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes in the file."""
+        return len(self.data)
+
     def part(self, index: int) -> Tensor:
         """One of the tensors that lie one after another along the first dimension, under the whole one's name."""
         num_bytes = len(self.data) // self.shape[0]
@@ -70,4 +75,4 @@ class Checkpoint:
     @property
     def num_bytes(self) -> int:
         """Bytes of all tensors."""
-        return sum(len(tensor.data) for tensor in self.tensors.values())
+        return sum(tensor.num_bytes for tensor in self.tensors.values())

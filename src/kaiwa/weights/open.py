@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from kaiwa.errors import ModelNotFound, UnusableFile
-from kaiwa.weights import file_kinds, gguf, names, safetensors
+from kaiwa.weights import file_kinds, gguf, names, quantized, safetensors
 from kaiwa.weights.checkpoint import Checkpoint, Tensor
 from kaiwa.weights.config import check_token_ids, normalize_config
+from kaiwa.weights.quantized import QuantizedTensor
 
 _CONFIG = "config.json"
 _GENERATION_CONFIG = "generation_config.json"
@@ -115,17 +116,30 @@ def _open_safetensors(folder: Path) -> Checkpoint:
     if generation.exists():
         generation_config |= safetensors.read_json(generation, _GENERATION_CONFIG)
     check_token_ids(generation_config, path=folder, kind="model")
-    files = safetensors.read(folder)
-    originals = _text_tensors(files.tensors)
-    return Checkpoint(
-        path=folder,
-        kind="safetensors",
-        config=config,
-        generation_config=generation_config,
-        tensors={name: replace(tensor, name=name) for name, tensor in originals.items()},
-        release=lambda tensor: files.release(originals[tensor.name]),
-        close=files.close,
-    )
+    settings = config.get("quantization_config")
+    if settings is not None and not isinstance(settings, dict):
+        raise UnusableFile(folder / _CONFIG, _CONFIG, f"quantization_config is {settings!r}; it must be an object")
+    with ExitStack() as opened:
+        files = safetensors.read(folder, also=quantized.PART_FORMATS if settings else frozenset())
+        opened.callback(files.close)
+        weights = quantized.combine(files.tensors, settings, path=folder) if settings else files.tensors
+        originals = _text_tensors(weights)
+
+        def release(tensor: Tensor) -> None:
+            original = originals[tensor.name]
+            parts = original.parts.values() if isinstance(original, QuantizedTensor) else [original]
+            for part in parts:
+                files.release(part)
+
+        return Checkpoint(
+            path=folder,
+            kind="safetensors",
+            config=config,
+            generation_config=generation_config,
+            tensors={name: replace(tensor, name=name) for name, tensor in originals.items()},
+            release=release,
+            close=opened.pop_all().close,
+        )
 
 
 def _text_tensors(tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

@@ -7,7 +7,7 @@ follow it without gaps.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,8 +43,10 @@ class SafetensorsFiles:
 Ranges = dict[str, tuple[MappedFile, int, int]]
 
 
-def read(folder: Path) -> SafetensorsFiles:
+def read(folder: Path, *, also: Set[str] = frozenset()) -> SafetensorsFiles:
     """Open the weights in a folder: `model.safetensors`, or what `model.safetensors.index.json` lists.
+
+    `also` names formats that Kaiwa cannot compute with and that the caller makes something of.
 
     Raises `ModelNotFound` where neither is there, `UnusableFile` where a file breaks a rule of the format, and
     `UnsupportedFormat` for number formats that Kaiwa does not read.
@@ -55,7 +57,7 @@ def read(folder: Path) -> SafetensorsFiles:
         for path, expected in _shards(folder).items():
             file = MappedFile(path, KIND)
             opened.callback(file.close)
-            found = _read_file(file, ranges)
+            found = _read_file(file, ranges, also)
             _check_shard(path, expected, found, tensors)
             tensors |= found
 
@@ -128,7 +130,7 @@ def _check_shard(
         raise UnusableFile(path, KIND, f"tensor {min(twice)!r} is in an earlier part, too")
 
 
-def _read_file(file: MappedFile, ranges: Ranges) -> dict[str, Tensor]:
+def _read_file(file: MappedFile, ranges: Ranges, also: Set[str]) -> dict[str, Tensor]:
     header, start = _read_header(file)
     tensors: dict[str, Tensor] = {}
     spans: list[tuple[int, int, str]] = []
@@ -136,7 +138,7 @@ def _read_file(file: MappedFile, ranges: Ranges) -> dict[str, Tensor]:
         if name == "__metadata__":
             _check_metadata(info, file)
             continue
-        format, shape, begin, end = _read_info(name, info, file)
+        format, shape, begin, end = _read_info(name, info, file, also)
         if start + end > file.num_bytes:
             past = start + end - file.num_bytes
             raise UnusableFile(
@@ -195,7 +197,7 @@ def _check_metadata(metadata: Any, file: MappedFile) -> None:
         raise UnusableFile(file.path, KIND, "its __metadata__ must be an object of texts")
 
 
-def _read_info(name: str, info: Any, file: MappedFile) -> tuple[str, tuple[int, ...], int, int]:
+def _read_info(name: str, info: Any, file: MappedFile, also: Set[str]) -> tuple[str, tuple[int, ...], int, int]:
     """A tensor's format, shape, begin and end (in bytes from where the tensors' bytes start)."""
     if not isinstance(info, dict) or info.keys() != {"dtype", "shape", "data_offsets"}:
         raise UnusableFile(
@@ -210,7 +212,8 @@ def _read_info(name: str, info: Any, file: MappedFile) -> tuple[str, tuple[int, 
         raise UnusableFile(file.path, KIND, f"tensor {name!r} has the impossible data_offsets {offsets!r}")
     format = SAFETENSORS_FORMATS[dtype]
     check_shape(format, shape, tensor=name, path=file.path, kind=KIND)
-    check_supported(format, tensor=name, path=file.path, kind=KIND)
+    if format.name not in also:
+        check_supported(format, tensor=name, path=file.path, kind=KIND)
     num_bytes, (begin, end) = format.num_bytes(shape), offsets
     if num_bytes != end - begin:
         raise UnusableFile(

@@ -2,7 +2,7 @@
 //
 //   compare_tiers FOLDER ROWS COLUMNS
 //
-// FOLDER holds ROWS x COLUMNS random weights for each number format: Q4_0.bin and so on. A line of output is the tier,
+// FOLDER holds ROWS x COLUMNS random weights for each number format of one tensor: Q4_0.bin and so on. A line of output is the tier,
 // the kernel and the largest difference, as a share of the largest number that the portable tier found.
 
 #include <cmath>
@@ -10,12 +10,14 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/kernels.h"
 #include "matrix.h"
+#include "pack_parts.h"
 #include "thread_pool.h"
 
 using namespace kaiwa;
@@ -79,12 +81,34 @@ std::vector<uint8_t> read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Random weights of a format that several tensors make.
+std::shared_ptr<Matrix> random_parts(Format format, int rows, int columns, ThreadPool& pool) {
+  constexpr int group = 64;
+  const size_t count = (size_t)rows * columns;
+  std::vector<uint8_t> bytes(count);
+  for (uint8_t& byte : bytes) byte = (uint8_t)(random_bits() % 127);
+  const PartBytes all(bytes), half = all.first(count / 2);
+  const Floats numbers = random_floats(count / group);
+  switch (format) {
+    case Format::Int8: return pack_int8(all, PartFloats(numbers).first(rows), rows, columns, pool);
+    case Format::Int4: return pack_gptq({half, half.first(count / group / 2), numbers, group, 1}, rows, columns, pool);
+    case Format::Float8: return pack_float8(all, numbers, 1, group, rows, columns, pool);
+    default: return pack_table4(half, PartFloats(numbers).first(16), numbers, group, rows, columns, pool);
+  }
+}
+
+std::shared_ptr<Matrix> random_matrix(Format format, const std::string& folder, int rows, int columns, ThreadPool& pool) {
+  if (info(format).bytes == 0) return random_parts(format, rows, columns, pool);
+  const std::vector<uint8_t> data = read_file(folder + "/" + std::string(info(format).name) + ".bin");
+  return std::make_shared<Matrix>(format, data.data(), data.size(), rows, columns, pool);
+}
+
 void compare_products(const Kernels& tier, const Kernels& portable, const std::string& folder, int rows, int columns) {
   ThreadPool pool(1);
   for (int f = 0; f < num_formats; ++f) {
     const std::string name(info((Format)f).name);
-    const std::vector<uint8_t> data = read_file(folder + "/" + name + ".bin");
-    const Matrix matrix((Format)f, data.data(), data.size(), rows, columns, pool);
+    const auto owner = random_matrix((Format)f, folder, rows, columns, pool);
+    const Matrix& matrix = *owner;
     for (int tokens : {1, 3, 13}) {
       const Floats x = random_floats((size_t)tokens * columns);
       const QuantizedRows quantized(portable, x, tokens, columns);

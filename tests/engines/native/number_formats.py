@@ -11,15 +11,17 @@ from gguf.quants import dequantize
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """A format's block: how many weights in how many bytes, where its float16 fields lie, and which input it sees.
+    """A format's block: how many weights in how many bytes, where its scales lie, and which input it sees.
 
-    `input_block` is how many inputs share one scale when they are rounded to 8 bits; 0 where inputs stay float32.
+    `half_fields` are scales in float16, `exponent_fields` bytes that are powers of two. `input_block`
+    is how many inputs share one scale when they are rounded to 8 bits; 0 where inputs stay float32.
     """
 
     name: str
     block_size: int
     block_bytes: int
     half_fields: tuple[int, ...] = ()
+    exponent_fields: tuple[int, ...] = ()
     input_block: int = 0
 
 
@@ -32,6 +34,11 @@ FORMATS = (
     NumberFormat("Q4_1", 32, 20, half_fields=(0, 2), input_block=32),
     NumberFormat("Q5_0", 32, 22, half_fields=(0,), input_block=32),
     NumberFormat("Q5_1", 32, 24, half_fields=(0, 2), input_block=32),
+    NumberFormat("Q2_K", 256, 84, half_fields=(80, 82), input_block=32),
+    NumberFormat("Q3_K", 256, 110, half_fields=(108,), input_block=32),
+    NumberFormat("IQ4_NL", 32, 18, half_fields=(0,), input_block=32),
+    NumberFormat("IQ4_XS", 256, 136, half_fields=(0,), input_block=32),
+    NumberFormat("MXFP4", 32, 17, exponent_fields=(0,), input_block=32),
     NumberFormat("Q4_K", 256, 144, half_fields=(0, 2), input_block=256),
     NumberFormat("Q5_K", 256, 176, half_fields=(0, 2), input_block=256),
     NumberFormat("Q6_K", 256, 210, half_fields=(208,), input_block=256),
@@ -48,6 +55,8 @@ def random_weights(number_format: NumberFormat, rows: int, cols: int, rng: np.ra
     for offset in number_format.half_fields:
         scales = rng.uniform(0.01, 0.02, len(blocks)).astype("<f2")
         blocks[:, offset : offset + 2] = scales[:, None].view(np.uint8)
+    for offset in number_format.exponent_fields:
+        blocks[:, offset] = rng.integers(118, 123, len(blocks))
     return blocks.tobytes()
 
 
@@ -58,6 +67,8 @@ def any_weights(number_format: NumberFormat, num_blocks: int, rng: np.random.Gen
         bits = blocks[:, offset : offset + 2].copy().view("<u2")
         bits[~np.isfinite(bits.view("<f2"))] &= 0xBFFF
         blocks[:, offset : offset + 2] = bits.view(np.uint8)
+    for offset in number_format.exponent_fields:
+        blocks[:, offset] %= 253  # of larger ones, the largest number is infinite
     if number_format.name in ("F32", "BF16"):
         exponent = blocks[:, -1]
         exponent[(exponent & 0x7F) == 0x7F] &= 0xBF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 import numpy as np
@@ -10,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaiwa.engines.native import _native
-from number_formats import BY_NAME, FORMATS, any_weights, product_bound, random_weights, unpack_with_gguf
+from number_formats import (
+    BY_NAME,
+    FORMATS,
+    NumberFormat,
+    any_weights,
+    product_bound,
+    random_weights,
+    unpack_with_gguf,
+)
 
 NAMES = [number_format.name for number_format in FORMATS]
 
@@ -26,7 +35,7 @@ K_STEPS = (1, 2, 3, 4, 5, 6, 7, 40)
 K_MINIMUMS = (0, 1, 2, 3, 4, 5, 6, 50)
 RISING = bytes(low | (15 - low) << 4 for low in range(16))
 
-BLOCKS_ON_PAPER = {
+BLOCKS_ON_PAPER: dict[str, tuple[bytes, list[float]]] = {
     "F32": (struct.pack("<f", -2.75), [-2.75]),
     "F16": (half(0.333251953125), [0.333251953125]),
     "BF16": (b"\xc0\x3f", [1.5]),
@@ -64,6 +73,33 @@ BLOCKS_ON_PAPER = {
         ],
     ),
 }
+IQ4 = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+E2M1 = (0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6)
+BLOCKS_ON_PAPER |= {
+    # Scales 0, 1, … 15 and minimums 15, 14, … 0; every byte 0xE4: 0, 1, 2, 3 in the four blocks of each half.
+    "Q2_K": (
+        bytes(step | (15 - step) << 4 for step in range(16)) + b"\xe4" * 64 + half(0.5, 2),
+        [0.5 * group * (group // 2 % 4) - 2 * (15 - group) for group in range(16) for _ in range(16)],
+    ),
+    # The same pairs, with the third bit set in blocks 0 and 7; elsewhere it is what takes 4 away. Scales 8 … 15 and
+    # 8 … 15 with 2 above them: 40 … 47; less 32.
+    "Q3_K": (
+        b"\x81" * 32 + b"\xe4" * 64 + bytes(step | step << 4 for step in range(8, 16)) + b"\xa0" * 4 + half(0.5),
+        [
+            0.5 * (8 + group % 8 + 32 * (group // 8) - 32) * (block % 4 - 4 * (block not in (0, 7)))
+            for group, block in [(group, group // 2) for group in range(16)]
+            for _ in range(16)
+        ],
+    ),
+    "IQ4_NL": (half(0.5) + RISING, [0.5 * number for number in IQ4 + IQ4[::-1]]),
+    # Scales 1, 2, … 8, of which the odd blocks' have 16 added, less 32.
+    "IQ4_XS": (
+        half(2) + b"\x44\x44" + b"\x21\x43\x65\x87" + RISING * 8,
+        [2.0 * (block + 1 + 16 * (block % 2) - 32) * number for block in range(8) for number in IQ4 + IQ4[::-1]],
+    ),
+    # 2 to the power of 129 - 127
+    "MXFP4": (b"\x81" + RISING, [4 * number for number in E2M1 + E2M1[::-1]]),
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,6 +120,46 @@ def test_unpacks_bit_for_bit_as_gguf_does(name: str, rows: int, blocks: int, see
     assert unpacked.dtype == np.float32
     expected = unpack_with_gguf(number_format, data, rows, cols)
     np.testing.assert_array_equal(unpacked.view(np.uint32), expected.view(np.uint32))
+
+
+def test_q8_1_is_q8_0_with_a_sum_beside_it() -> None:
+    numbers = bytes(range(112, 144))
+    block = half(0.5, -99) + numbers
+    (unpacked,) = _native.unpack("Q8_1", block, 1, 32).tolist()
+    assert unpacked == [0.5 * (number - 256 * (number > 127)) for number in numbers]
+    assert _native.Matrix("Q8_1", block, 1, 32).format == "Q8_0"
+
+
+def test_exponents_at_the_ends_of_their_range() -> None:
+    data = b"".join(bytes([exponent]) + b"\x12" * 16 for exponent in (0, 1, 2, 254))
+    unpacked = np.asarray(_native.unpack("MXFP4", data, 4, 32))
+    assert unpacked[:, 0].tolist() == [2.0**-127, 2.0**-126, 2.0**-125, 2.0**127]
+    assert unpacked[:, 16].tolist() == [2.0**-128, 2.0**-127, 2.0**-126, 2.0**126]
+
+
+NOT_NUMBERS = {
+    "F32": struct.pack("<f", math.nan), "F16": half(math.inf), "BF16": b"\x80\xff", "Q8_0": half(math.nan),
+    "Q4_1": half(1, math.inf), "Q6_K": bytes(208) + half(math.nan), "Q2_K": bytes(80) + half(1, math.nan),
+    "Q3_K": bytes(108) + half(math.inf), "MXFP4": b"\xff",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_NUMBERS)
+def test_what_is_not_a_number_is_refused(name: str) -> None:
+    number_format = BY_NAME[name]
+    broken = NOT_NUMBERS[name].ljust(number_format.block_bytes, b"\0")
+    rows, cols = 40, number_format.block_size
+    data = bytearray(random_weights(number_format, rows, cols, np.random.default_rng(0)))
+    for row in (37, 21):
+        data[row * len(broken) : (row + 1) * len(broken)] = broken
+    with pytest.raises(ValueError, match="row 21 holds a number that is infinite or not a number"):
+        _native.Matrix(name, data, rows, cols, _native.ThreadPool(2))
+
+
+@pytest.mark.parametrize("number_format", [one for one in FORMATS if one.block_size > 1], ids=lambda one: one.name)
+def test_a_packed_matrix_is_about_as_large_as_the_file(number_format: NumberFormat) -> None:
+    data = random_weights(number_format, 64, 4096, np.random.default_rng(0))
+    assert _native.Matrix(number_format.name, data, 64, 4096).nbytes <= 1.04 * len(data)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,7 +15,8 @@ from required import require_tool
 NATIVE = ROOT / "native"
 SOURCES = [
     Path(__file__).with_name("compare_tiers.cpp"),
-    *(NATIVE / name for name in ("matrix.cpp", "thread_pool.cpp", "kernels/kernels.cpp", "kernels/tier_portable.cpp")),
+    *(NATIVE / name for name in ("matrix.cpp", "pack.cpp", "pack_parts.cpp", "thread_pool.cpp")),
+    *(NATIVE / "kernels" / name for name in ("kernels.cpp", "tier_portable.cpp")),
 ]
 ROWS, COLUMNS = 40, 512
 FLAGS = ["-std=c++20", "-O2", "-ffp-contract=off", "-static", "-pthread", f"-I{NATIVE}"]
@@ -25,7 +26,7 @@ ROUNDING = 1e-5
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with random weights in every number format."""
+    """A folder with random weights in every number format of one tensor."""
     folder = tmp_path_factory.mktemp("weights")
     for number_format in FORMATS:
         data = random_weights(number_format, ROWS, COLUMNS, np.random.default_rng(0))

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
 Floats: TypeAlias = memoryview[float]
+Buffer: TypeAlias = bytes | bytearray | memoryview | Floats
 
 class ThreadPool:
     def __init__(self, num_threads: int) -> None: ...
@@ -26,6 +26,49 @@ class Matrix:
     def to_vector(self, offset: float = 0.0) -> Vector: ...
     def unpack(self) -> Floats: ...
 
+# Matrices out of several tensors: native/pack_parts.h says what each part holds.
+def pack_int8(weights: Buffer, scales: Buffer, rows: int, columns: int, pool: ThreadPool | None = None) -> Matrix: ...
+def pack_gptq(
+    weights: Buffer,
+    zeros: Buffer,
+    scales: Buffer,
+    group: int,
+    zero_offset: int,
+    rows: int,
+    columns: int,
+    pool: ThreadPool | None = None,
+) -> Matrix: ...
+def pack_awq(
+    weights: Buffer,
+    zeros: Buffer,
+    scales: Buffer,
+    group: int,
+    rows: int,
+    columns: int,
+    pool: ThreadPool | None = None,
+) -> Matrix: ...
+def pack_float8(
+    weights: Buffer,
+    scales: Buffer,
+    tile_rows: int,
+    tile_columns: int,
+    rows: int,
+    columns: int,
+    pool: ThreadPool | None = None,
+) -> Matrix: ...
+def pack_table4(
+    weights: Buffer,
+    table: Buffer,
+    scales: Buffer,
+    block: int,
+    rows: int,
+    columns: int,
+    pool: ThreadPool | None = None,
+) -> Matrix: ...
+def pack_mxfp4(
+    weights: Buffer, exponents: Buffer, rows: int, columns: int, pool: ThreadPool | None = None
+) -> Matrix: ...
+def unpack_nested(indices: Buffer, table: Buffer, scales: Buffer, block: int, offset: float) -> Floats: ...
 def unpack(format: str, data: Buffer, rows: int, columns: int) -> Floats: ...
 def matmul(matrix: Matrix, x: Buffer, threads: int = 1, isa: str = "", precise: bool = False) -> Floats: ...
 def available_isas() -> list[str]: ...

@@ -252,7 +252,7 @@ def _main_format(checkpoint: Checkpoint) -> str:
     sizes: Counter[str] = Counter()
     for tensor in checkpoint.tensors.values():
         if len(tensor.shape) >= 2:
-            sizes[tensor.format] += len(tensor.data)
+            sizes[tensor.format] += tensor.num_bytes
     return sizes.most_common(1)[0][0] if sizes else "none"
 
 

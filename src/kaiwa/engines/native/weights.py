@@ -6,10 +6,12 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from kaiwa.engines.native import quantized
 from kaiwa.engines.native._native import Matrix, ThreadPool, Vector
-from kaiwa.errors import UnsupportedModel
+from kaiwa.errors import UnsupportedModel, UnusableFile
 from kaiwa.events import Progress
 from kaiwa.weights.checkpoint import Checkpoint, Tensor
+from kaiwa.weights.quantized import QuantizedTensor
 
 Arrange = Callable[[Tensor], Sequence[Tensor]]
 
@@ -112,9 +114,16 @@ class Weights:
         return UnsupportedModel(f"{self._checkpoint.path} has no tensor {name!r}, which its family needs")
 
     def _pack(self, tensor: Tensor, rows: int, columns: int) -> Matrix:
-        matrix = Matrix(tensor.format, tensor.data, rows, columns, self._pool)
+        try:
+            if isinstance(tensor, QuantizedTensor):
+                matrix = quantized.pack(tensor, rows, columns, self._pool)
+            else:
+                matrix = Matrix(tensor.format, tensor.data, rows, columns, self._pool)
+        except ValueError as error:
+            checkpoint = self._checkpoint
+            raise UnusableFile(checkpoint.path, checkpoint.kind, f"tensor {tensor.name!r}: {error}") from error
         self._checkpoint.release(self._parts[tensor.name][1] if tensor.name in self._parts else tensor)
-        self._read_bytes += len(tensor.data)
+        self._read_bytes += tensor.num_bytes
         if self._on_progress:
             self._on_progress(Progress("load", self._read_bytes, self._total_bytes))
         return matrix
