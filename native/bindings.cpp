@@ -61,55 +61,58 @@ std::shared_ptr<Matrix> make_matrix(std::string_view format, nb::handle data, in
   return std::make_shared<Matrix>(format_named(format), bytes.data(), bytes.size(), rows, columns, *own);
 }
 
-// pack(pool) with the interpreter lock released.
-template <class Pack> std::shared_ptr<Matrix> pack_freely(const std::shared_ptr<ThreadPool>& pool, const Pack& pack) {
-  const auto own = pool ? pool : std::make_shared<ThreadPool>(1);
+using PoolPtr = std::shared_ptr<ThreadPool>;
+using RangeTuple = std::optional<std::tuple<int, int, int>>;  // total, first, step; None: all rows
+
+// pack(range, pool) with the interpreter lock released.
+template <class Pack>
+std::shared_ptr<Matrix> pack_freely(int rows, const RangeTuple& range, const PoolPtr& pool, const Pack& pack) {
+  const PoolPtr own = pool ? pool : std::make_shared<ThreadPool>(1);
+  const auto [total, first, step] = range.value_or(std::tuple{rows, 0, 1});
   nb::gil_scoped_release release;
-  return pack(*own);
+  return pack(RowRange{total, first, step}, *own);
 }
 
-using PoolPtr = std::shared_ptr<ThreadPool>;
-
 std::shared_ptr<Matrix> make_int4(bool is_awq, nb::handle weights, nb::handle zeros, nb::handle scales, int group, int zero_offset,
-                                  int rows, int columns, const PoolPtr& pool) {
+                                  int rows, int columns, const RangeTuple& range, const PoolPtr& pool) {
   const Bytes w(weights), z(zeros), s(scales);
   const NibbleGroups parts{w.part(), z.part(), s.floats(), group, zero_offset};
-  return pack_freely(pool, [&](ThreadPool& p) {
-    return is_awq ? pack_awq(parts, rows, columns, p) : pack_gptq(parts, rows, columns, p);
+  return pack_freely(rows, range, pool, [&](RowRange r, ThreadPool& p) {
+    return is_awq ? pack_awq(parts, rows, columns, r, p) : pack_gptq(parts, rows, columns, r, p);
   });
 }
 
 void bind_parts(nb::module_& m) {
-  m.def("pack_int8", [](nb::handle weights, nb::handle scales, int rows, int columns, const PoolPtr& pool) {
+  m.def("pack_int8", [](nb::handle weights, nb::handle scales, int rows, int columns, const RangeTuple& range, const PoolPtr& pool) {
     const Bytes w(weights), s(scales);
-    return pack_freely(pool, [&](ThreadPool& p) { return pack_int8(w.part(), s.floats(), rows, columns, p); });
-  }, "weights"_a, "scales"_a, "rows"_a, "columns"_a, "pool"_a.none() = nb::none());
+    return pack_freely(rows, range, pool, [&](RowRange r, ThreadPool& p) { return pack_int8(w.part(), s.floats(), rows, columns, r, p); });
+  }, "weights"_a, "scales"_a, "rows"_a, "columns"_a, "range"_a.none() = nb::none(), "pool"_a.none() = nb::none());
   m.def("pack_gptq", [](nb::handle weights, nb::handle zeros, nb::handle scales, int group, int zero_offset, int rows, int columns,
-                        const PoolPtr& pool) {
-    return make_int4(false, weights, zeros, scales, group, zero_offset, rows, columns, pool);
-  }, "weights"_a, "zeros"_a, "scales"_a, "group"_a, "zero_offset"_a, "rows"_a, "columns"_a, "pool"_a.none() = nb::none());
+                        const RangeTuple& range, const PoolPtr& pool) {
+    return make_int4(false, weights, zeros, scales, group, zero_offset, rows, columns, range, pool);
+  }, "weights"_a, "zeros"_a, "scales"_a, "group"_a, "zero_offset"_a, "rows"_a, "columns"_a, "range"_a.none() = nb::none(), "pool"_a.none() = nb::none());
   m.def("pack_awq", [](nb::handle weights, nb::handle zeros, nb::handle scales, int group, int rows, int columns,
-                       const PoolPtr& pool) {
-    return make_int4(true, weights, zeros, scales, group, 0, rows, columns, pool);
-  }, "weights"_a, "zeros"_a, "scales"_a, "group"_a, "rows"_a, "columns"_a, "pool"_a.none() = nb::none());
+                       const RangeTuple& range, const PoolPtr& pool) {
+    return make_int4(true, weights, zeros, scales, group, 0, rows, columns, range, pool);
+  }, "weights"_a, "zeros"_a, "scales"_a, "group"_a, "rows"_a, "columns"_a, "range"_a.none() = nb::none(), "pool"_a.none() = nb::none());
   m.def("pack_float8", [](nb::handle weights, nb::handle scales, int tile_rows, int tile_columns, int rows, int columns,
-                          const PoolPtr& pool) {
+                          const RangeTuple& range, const PoolPtr& pool) {
     const Bytes w(weights), s(scales);
-    return pack_freely(pool, [&](ThreadPool& p) {
-      return pack_float8(w.part(), s.floats(), tile_rows, tile_columns, rows, columns, p);
+    return pack_freely(rows, range, pool, [&](RowRange r, ThreadPool& p) {
+      return pack_float8(w.part(), s.floats(), tile_rows, tile_columns, rows, columns, r, p);
     });
-  }, "weights"_a, "scales"_a, "tile_rows"_a, "tile_columns"_a, "rows"_a, "columns"_a, "pool"_a.none() = nb::none());
+  }, "weights"_a, "scales"_a, "tile_rows"_a, "tile_columns"_a, "rows"_a, "columns"_a, "range"_a.none() = nb::none(), "pool"_a.none() = nb::none());
   m.def("pack_table4", [](nb::handle weights, nb::handle table, nb::handle scales, int block, int rows, int columns,
-                          const PoolPtr& pool) {
+                          const RangeTuple& range, const PoolPtr& pool) {
     const Bytes w(weights), t(table), s(scales);
-    return pack_freely(pool, [&](ThreadPool& p) {
-      return pack_table4(w.part(), t.floats(), s.floats(), block, rows, columns, p);
+    return pack_freely(rows, range, pool, [&](RowRange r, ThreadPool& p) {
+      return pack_table4(w.part(), t.floats(), s.floats(), block, rows, columns, r, p);
     });
-  }, "weights"_a, "table"_a, "scales"_a, "block"_a, "rows"_a, "columns"_a, "pool"_a.none() = nb::none());
-  m.def("pack_mxfp4", [](nb::handle weights, nb::handle exponents, int rows, int columns, const PoolPtr& pool) {
+  }, "weights"_a, "table"_a, "scales"_a, "block"_a, "rows"_a, "columns"_a, "range"_a.none() = nb::none(), "pool"_a.none() = nb::none());
+  m.def("pack_mxfp4", [](nb::handle weights, nb::handle exponents, int rows, int columns, const RangeTuple& range, const PoolPtr& pool) {
     const Bytes w(weights), e(exponents);
-    return pack_freely(pool, [&](ThreadPool& p) { return pack_mxfp4(w.part(), e.part(), rows, columns, p); });
-  }, "weights"_a, "exponents"_a, "rows"_a, "columns"_a, "pool"_a.none() = nb::none());
+    return pack_freely(rows, range, pool, [&](RowRange r, ThreadPool& p) { return pack_mxfp4(w.part(), e.part(), rows, columns, r, p); });
+  }, "weights"_a, "exponents"_a, "rows"_a, "columns"_a, "range"_a.none() = nb::none(), "pool"_a.none() = nb::none());
   m.def("unpack_nested", [](nb::handle indices, nb::handle table, nb::handle scales, int block, float offset) {
     const Bytes i(indices), t(table), s(scales);
     return to_python(unpack_nested(i.part(), t.floats(), s.floats(), block, offset), 1, i.size());

@@ -7,8 +7,9 @@ linear layers, the FP8 and MXFP4 integrations of transformers.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from struct import pack
@@ -36,10 +37,18 @@ class QuantizedTensor(Tensor):
 
     parts: Mapping[str, Tensor]
     sizes: Mapping[str, float]
+    rows: tuple[int, int, int] | None = None
+    """Of a weight inside of another: how many rows the parts have, which is its first, and how far to the next."""
 
     @property
     def num_bytes(self) -> int:
-        return sum(len(part.data) for part in self.parts.values())
+        whole = sum(len(part.data) for part in self.parts.values())
+        return whole if self.rows is None else whole * self.shape[-2] // self.rows[0]
+
+    def take_rows(self, name: str, first: int, count: int, step: int = 1) -> QuantizedTensor:
+        """Some of its rows as a weight of its own; of experts, rows count on from one to the next."""
+        total = math.prod(self.shape[:-1])
+        return replace(self, name=name, shape=(count, self.shape[-1]), rows=(total, first, step))
 
 
 def combine(tensors: Mapping[str, Tensor], settings: Mapping[str, Any], *, path: Path) -> dict[str, Tensor]:

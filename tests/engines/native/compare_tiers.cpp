@@ -90,10 +90,10 @@ std::shared_ptr<Matrix> random_parts(Format format, int rows, int columns, Threa
   const PartBytes all(bytes), half = all.first(count / 2);
   const Floats numbers = random_floats(count / group);
   switch (format) {
-    case Format::Int8: return pack_int8(all, PartFloats(numbers).first(rows), rows, columns, pool);
-    case Format::Int4: return pack_gptq({half, half.first(count / group / 2), numbers, group, 1}, rows, columns, pool);
-    case Format::Float8: return pack_float8(all, numbers, 1, group, rows, columns, pool);
-    default: return pack_table4(half, PartFloats(numbers).first(16), numbers, group, rows, columns, pool);
+    case Format::Int8: return pack_int8(all, PartFloats(numbers).first(rows), rows, columns, {rows}, pool);
+    case Format::Int4: return pack_gptq({half, half.first(count / group / 2), numbers, group, 1}, rows, columns, {rows}, pool);
+    case Format::Float8: return pack_float8(all, numbers, 1, group, rows, columns, {rows}, pool);
+    default: return pack_table4(half, PartFloats(numbers).first(16), numbers, group, rows, columns, {rows}, pool);
   }
 }
 

@@ -23,15 +23,19 @@ from safetensors_folder import CONFIG
 MODULE = "model.layers.0.mlp.up_proj"
 
 
-def packed(folder: Path, published: Published) -> _native.Matrix:
-    """The matrix that the engine makes of a folder with this one weight."""
+def packed(folder: Path, published: Published, rows: slice = slice(None)) -> _native.Matrix:
+    """The matrix that the engine makes of a folder with this one weight, or of some rows of it."""
     write(folder, {MODULE: published}, {})
-    rows, cols = published.means.shape
+    shape = published.means.shape
     with closing(open_checkpoint(folder)) as checkpoint:
         tensor = checkpoint.tensors[f"{MODULE}.weight"]
         assert isinstance(tensor, QuantizedTensor)
-        assert tensor.shape == (rows, cols)
-        return quantized.pack(tensor, rows, cols, _native.ThreadPool(2))
+        assert tensor.shape == shape
+        first, end, step = rows.indices(shape[0])
+        count = len(range(first, end, step))
+        if rows != slice(None):
+            tensor = tensor.take_rows("part", first, count, step)
+        return quantized.pack(tensor, count, shape[1], _native.ThreadPool(2))
 
 
 def write(folder: Path, weights: dict[str, Published], plain: dict[str, np.ndarray], **config: Any) -> None:
@@ -51,6 +55,20 @@ def test_unpacks_to_exactly_what_it_means(build: Build, rows: int, cols: int, tm
     published = build(np.random.default_rng([rows, cols]), rows, cols)
     unpacked = np.asarray(packed(tmp_path, published).unpack())
     np.testing.assert_array_equal(unpacked.view(np.uint32), published.means.view(np.uint32))
+
+
+@pytest.mark.parametrize("build", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("rows", [slice(0, 24), slice(136, 200), slice(1, 200, 2), slice(199, 200)], ids=str)
+def test_some_rows_of_a_weight(build: Build, rows: slice, tmp_path: Path) -> None:
+    published = build(np.random.default_rng(0), 200, 256)
+    np.testing.assert_array_equal(np.asarray(packed(tmp_path, published, rows).unpack()), published.means[rows])
+
+
+def test_rows_that_are_not_there() -> None:
+    blocks, exponents, _ = mxfp4(np.random.default_rng(0), 6, 32)
+    for first, count, step in ((0, 7, 1), (1, 3, 3), (-1, 2, 1), (0, 1, 0)):
+        with pytest.raises(ValueError, match=rf"{count} rows from row {first} are not among 6"):
+            _native.pack_mxfp4(blocks, exponents, count, 32, (6, first, step))
 
 
 @pytest.mark.parametrize("build", LAYOUTS.values(), ids=LAYOUTS)

@@ -26,8 +26,16 @@ class Matrix:
     def to_vector(self, offset: float = 0.0) -> Vector: ...
     def unpack(self) -> Floats: ...
 
-# Matrices out of several tensors: native/pack_parts.h says what each part holds.
-def pack_int8(weights: Buffer, scales: Buffer, rows: int, columns: int, pool: ThreadPool | None = None) -> Matrix: ...
+# Matrices out of several tensors: native/pack_parts.h says what each part holds. A range is total, first, step: which
+# of the rows of the parts the matrix has.
+def pack_int8(
+    weights: Buffer,
+    scales: Buffer,
+    rows: int,
+    columns: int,
+    range: tuple[int, int, int] | None = None,
+    pool: ThreadPool | None = None,
+) -> Matrix: ...
 def pack_gptq(
     weights: Buffer,
     zeros: Buffer,
@@ -36,6 +44,7 @@ def pack_gptq(
     zero_offset: int,
     rows: int,
     columns: int,
+    range: tuple[int, int, int] | None = None,
     pool: ThreadPool | None = None,
 ) -> Matrix: ...
 def pack_awq(
@@ -45,6 +54,7 @@ def pack_awq(
     group: int,
     rows: int,
     columns: int,
+    range: tuple[int, int, int] | None = None,
     pool: ThreadPool | None = None,
 ) -> Matrix: ...
 def pack_float8(
@@ -54,6 +64,7 @@ def pack_float8(
     tile_columns: int,
     rows: int,
     columns: int,
+    range: tuple[int, int, int] | None = None,
     pool: ThreadPool | None = None,
 ) -> Matrix: ...
 def pack_table4(
@@ -63,10 +74,16 @@ def pack_table4(
     block: int,
     rows: int,
     columns: int,
+    range: tuple[int, int, int] | None = None,
     pool: ThreadPool | None = None,
 ) -> Matrix: ...
 def pack_mxfp4(
-    weights: Buffer, exponents: Buffer, rows: int, columns: int, pool: ThreadPool | None = None
+    weights: Buffer,
+    exponents: Buffer,
+    rows: int,
+    columns: int,
+    range: tuple[int, int, int] | None = None,
+    pool: ThreadPool | None = None,
 ) -> Matrix: ...
 def unpack_nested(indices: Buffer, table: Buffer, scales: Buffer, block: int, offset: float) -> Floats: ...
 def unpack(format: str, data: Buffer, rows: int, columns: int) -> Floats: ...

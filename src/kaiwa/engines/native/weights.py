@@ -44,8 +44,11 @@ class Weights:
         row_bytes = len(whole.data) // whole.shape[0]
         first = 0
         for part, count in rows.items():
-            data = whole.data[first * row_bytes : (first + count) * row_bytes]
-            self._parts[part] = (replace(whole, name=part, shape=(count, columns), data=data), whole)
+            if isinstance(whole, QuantizedTensor):
+                self._parts[part] = (whole.take_rows(part, first, count), whole)
+            else:
+                data = whole.data[first * row_bytes : (first + count) * row_bytes]
+                self._parts[part] = (replace(whole, name=part, shape=(count, columns), data=data), whole)
             first += count
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
