@@ -15,7 +15,7 @@ from pathlib import Path
 from struct import pack
 from typing import Any, NoReturn, TypeGuard
 
-from kaiwa.errors import UnsupportedFormat, UnusableFile
+from kaiwa.errors import UnsupportedFormat, UnsupportedModel, UnusableFile
 from kaiwa.weights.checkpoint import Tensor
 from kaiwa.weights.formats import FORMATS, check_supported
 
@@ -37,18 +37,36 @@ class QuantizedTensor(Tensor):
 
     parts: Mapping[str, Tensor]
     sizes: Mapping[str, float]
-    rows: tuple[int, int, int] | None = None
-    """Of a weight inside of another: how many rows the parts have, which is its first, and how far to the next."""
+    range: tuple[int, int, int]
+    """How many rows the parts have, which of them is the weight's first, and how far it is to the next."""
+    is_sideways: bool = False
+    """Whether `shape` ends with columns and rows, as GPT-OSS writes its experts, instead of rows and columns."""
 
     @property
     def num_bytes(self) -> int:
         whole = sum(len(part.data) for part in self.parts.values())
-        return whole if self.rows is None else whole * self.shape[-2] // self.rows[0]
+        return whole * (math.prod(self.shape) // self._columns) // self.range[0]
 
-    def take_rows(self, name: str, first: int, count: int, step: int = 1) -> QuantizedTensor:
-        """Some of its rows as a weight of its own; of experts, rows count on from one to the next."""
-        total = math.prod(self.shape[:-1])
-        return replace(self, name=name, shape=(count, self.shape[-1]), rows=(total, first, step))
+    @property
+    def _columns(self) -> int:
+        return self.shape[-2 if self.is_sideways else -1]
+
+    def part(self, index: int) -> QuantizedTensor:
+        rest = self.shape[1:]
+        total, first, step = self.range
+        return replace(self, shape=rest, range=(total, first + index * step * (math.prod(rest) // self._columns), step))
+
+    def rows(self, start: int, stop: int, step: int = 1) -> QuantizedTensor:
+        if self.is_sideways or len(self.shape) != 2:
+            raise UnsupportedModel(f"rows of tensor {self.name!r} lie across those of its {self.format} parts")
+        total, first, between = self.range
+        shape = (len(range(start, stop, step)), *self.shape[1:])
+        return replace(self, shape=shape, range=(total, first + start * between, step * between))
+
+    def transposed(self) -> QuantizedTensor:
+        if len(self.shape) != 2:
+            raise UnsupportedModel(f"tensor {self.name!r} has {len(self.shape)} dimensions, and cannot be turned")
+        return replace(self, shape=self.shape[::-1], is_sideways=not self.is_sideways)
 
 
 def combine(tensors: Mapping[str, Tensor], settings: Mapping[str, Any], *, path: Path) -> dict[str, Tensor]:
@@ -110,7 +128,8 @@ class _Joiner:
 
     def put(self, name: str, format: str, shape: tuple[int, ...], parts: Mapping[str, Tensor], **sizes: float) -> None:
         largest = max(parts.values(), key=lambda part: len(part.data))
-        self.tensors[name] = QuantizedTensor(name, format, shape, largest.data, parts, sizes)
+        every_row = (math.prod(shape[:-1]), 0, 1)
+        self.tensors[name] = QuantizedTensor(name, format, shape, largest.data, parts, sizes, every_row)
 
     def one_of(self, key: str, known: tuple[object, ...]) -> Any:
         """The setting of this name; the first of the known values where it is left out."""
@@ -266,7 +285,11 @@ def _mxfp4(joiner: _Joiner) -> None:
             joiner.fail(f"tensor {weight.name!r} has the shape {weight.shape}, not (experts, rows, blocks, 16)")
         experts, rows, blocks, _ = weight.shape
         scales = joiner.take_shaped(f"{name}_scales", (experts, rows, blocks), "U8")
-        joiner.put(name, "MXFP4", (experts, rows, 32 * blocks), {"weight": weight, "scales": scales})
+        shape, parts = (experts, 32 * blocks, rows), {"weight": weight, "scales": scales}
+        every_row = (experts * rows, 0, 1)
+        joiner.tensors[name] = QuantizedTensor(
+            name, "MXFP4", shape, weight.data, parts, {}, every_row, is_sideways=True
+        )
 
 
 def _is_size(value: Any) -> TypeGuard[int]:

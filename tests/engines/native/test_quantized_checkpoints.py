@@ -34,7 +34,7 @@ def packed(folder: Path, published: Published, rows: slice = slice(None)) -> _na
         first, end, step = rows.indices(shape[0])
         count = len(range(first, end, step))
         if rows != slice(None):
-            tensor = tensor.take_rows("part", first, count, step)
+            tensor = tensor.rows(first, end, step)
         return quantized.pack(tensor, count, shape[1], _native.ThreadPool(2))
 
 
@@ -137,6 +137,24 @@ def test_mxfp4_of_gpt_oss_has_its_columns_in_turn(isa: str) -> None:
     # By hand: 0x21 is 0.5 in column 0 and 1 in column 1, times 2 to the power of 128 - 127.
     unpacked = _native.pack_mxfp4(b"\x21" * 16, b"\x80", 1, 32).unpack().tolist()
     assert unpacked == [[1.0, 2.0] * 16]
+
+
+def test_experts_of_gpt_oss_come_apart(tmp_path: Path) -> None:
+    """As its family's file takes them: every expert turned upright, then gates apart from what they multiply."""
+    blocks, exponents, means = mxfp4(np.random.default_rng(0), 3 * 10, 64)
+    name = "model.layers.0.mlp.experts.gate_up_proj"
+    tensors = {f"{name}_blocks": blocks.reshape(3, 10, 2, 16), f"{name}_scales": exponents.reshape(3, 10, 2)}
+    write(tmp_path, {}, tensors, quantization_config={"quant_method": "mxfp4"})
+    with closing(open_checkpoint(tmp_path)) as checkpoint:
+        whole = checkpoint.tensors[name]
+        assert (whole.shape, whole.num_bytes) == ((3, 64, 10), 3 * 10 * (32 + 2))
+        upright = whole.part(2).transposed()
+        assert (upright.shape, upright.num_bytes) == ((10, 64), 10 * (32 + 2))
+        for first in (0, 1):
+            part = upright.rows(first, 10, 2)
+            assert isinstance(part, QuantizedTensor)
+            matrix = quantized.pack(part, 5, 64, _native.ThreadPool(1))
+            np.testing.assert_array_equal(np.asarray(matrix.unpack()), means[20 + first : 30 : 2])
 
 
 def test_words_of_gptq_and_awq_on_paper() -> None:

@@ -12,6 +12,8 @@ from kaiwa.weights.quantized import QuantizedTensor
 
 def pack(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadPool) -> Matrix:
     """The matrix that the parts make. Raises ValueError where they do not fit each other or hold a broken number."""
+    if tensor.is_sideways:
+        raise ValueError(f"its rows lie across those of its {tensor.format} parts")
     return _PACKERS[tensor.format](tensor, rows, columns, pool)
 
 
@@ -20,7 +22,7 @@ def _pack_int8(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadPoo
     scales = memoryview(bytearray(_floats(tensor.parts["scales"]))).cast("f")
     for row, largest in enumerate(scales):
         scales[row] = largest / 127
-    return _native.pack_int8(tensor.parts["weight"].data, scales, rows, columns, tensor.rows, pool)
+    return _native.pack_int8(tensor.parts["weight"].data, scales, rows, columns, tensor.range, pool)
 
 
 def _pack_table4(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadPool) -> Matrix:
@@ -37,32 +39,32 @@ def _pack_table4(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadP
         scales = _floats(parts["scales"])
     block = int(sizes["block"])
     return _native.pack_table4(
-        parts["weight"].data, _floats(parts["table"]), scales, block, rows, columns, tensor.rows, pool
+        parts["weight"].data, _floats(parts["table"]), scales, block, rows, columns, tensor.range, pool
     )
 
 
 def _pack_gptq(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadPool) -> Matrix:
     parts, group, zero_offset = tensor.parts, int(tensor.sizes["group"]), int(tensor.sizes["zero_offset"])
     weight, zeros, scales = parts["weight"].data, parts["zeros"].data, _floats(parts["scales"])
-    return _native.pack_gptq(weight, zeros, scales, group, zero_offset, rows, columns, tensor.rows, pool)
+    return _native.pack_gptq(weight, zeros, scales, group, zero_offset, rows, columns, tensor.range, pool)
 
 
 def _pack_awq(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadPool) -> Matrix:
     parts, group = tensor.parts, int(tensor.sizes["group"])
     weight, zeros, scales = parts["weight"].data, parts["zeros"].data, _floats(parts["scales"])
-    return _native.pack_awq(weight, zeros, scales, group, rows, columns, tensor.rows, pool)
+    return _native.pack_awq(weight, zeros, scales, group, rows, columns, tensor.range, pool)
 
 
 def _pack_fp8(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadPool) -> Matrix:
     parts, down, across = tensor.parts, int(tensor.sizes["rows"]), int(tensor.sizes["columns"])
     return _native.pack_float8(
-        parts["weight"].data, _floats(parts["scales"]), down, across, rows, columns, tensor.rows, pool
+        parts["weight"].data, _floats(parts["scales"]), down, across, rows, columns, tensor.range, pool
     )
 
 
 def _pack_mxfp4(tensor: QuantizedTensor, rows: int, columns: int, pool: ThreadPool) -> Matrix:
     return _native.pack_mxfp4(
-        tensor.parts["weight"].data, tensor.parts["scales"].data, rows, columns, tensor.rows, pool
+        tensor.parts["weight"].data, tensor.parts["scales"].data, rows, columns, tensor.range, pool
     )
 
 

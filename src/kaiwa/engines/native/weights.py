@@ -41,14 +41,9 @@ class Weights:
     def split(self, name: str, rows: Mapping[str, int], columns: int) -> None:
         """Give parts of a matrix, so many rows each and one after another, names of their own."""
         whole = self._tensor(name, (sum(rows.values()), columns))
-        row_bytes = len(whole.data) // whole.shape[0]
         first = 0
         for part, count in rows.items():
-            if isinstance(whole, QuantizedTensor):
-                self._parts[part] = (whole.take_rows(part, first, count), whole)
-            else:
-                data = whole.data[first * row_bytes : (first + count) * row_bytes]
-                self._parts[part] = (replace(whole, name=part, shape=(count, columns), data=data), whole)
+            self._parts[part] = (replace(whole.rows(first, first + count), name=part), whole)
             first += count
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
