@@ -19,6 +19,7 @@ from kaiwa.engines.native import _native
 from kaiwa.engines.native.engine import NativeEngine
 from kaiwa.errors import UnsupportedModel
 from number_formats import BY_NAME, random_weights, unpack_with_gguf
+from published_layouts import mxfp4
 from test_families import FAMILIES, Expected
 
 MIXTURES = ["mixtral", "qwen2-moe", "qwen2-moe-some", "qwen3-moe", "gpt-oss"]
@@ -203,3 +204,41 @@ def test_another_activation_than_the_kernels_is_refused(tmp_path: Path) -> None:
     shutil.copy(FAMILIES / "gpt-oss" / "model.safetensors", tmp_path)
     with pytest.raises(UnsupportedModel, match=r"swiglu_limit 5\.0"), loaded(tmp_path):
         pass
+
+
+def test_gpt_oss_as_it_is_published(tmp_path: Path) -> None:
+    """Its experts in MXFP4, row by row; beside the same numbers as transformers writes them in single precision."""
+    rng = np.random.default_rng(8)
+    hidden, width, num_experts = 64, 32, 4
+    config = json.loads((FAMILIES / "gpt-oss" / "config.json").read_text())
+    config |= {"hidden_size": hidden, "intermediate_size": width, "num_hidden_layers": 1}
+    config |= {"layer_types": ["full_attention"], "num_local_experts": num_experts}
+    attention, kv = config["num_attention_heads"] * config["head_dim"], 2 * config["head_dim"]
+    layer = "model.layers.0"
+    shapes = {
+        "model.embed_tokens.weight": (256, hidden), "model.norm.weight": (hidden,),
+        f"{layer}.input_layernorm.weight": (hidden,), f"{layer}.post_attention_layernorm.weight": (hidden,),
+        f"{layer}.self_attn.q_proj.weight": (attention, hidden), f"{layer}.self_attn.k_proj.weight": (kv, hidden),
+        f"{layer}.self_attn.v_proj.weight": (kv, hidden), f"{layer}.self_attn.o_proj.weight": (hidden, attention),
+        f"{layer}.self_attn.sinks": (4,), f"{layer}.mlp.router.bias": (num_experts,),
+        f"{layer}.mlp.router.weight": (num_experts, hidden),
+        f"{layer}.mlp.experts.gate_up_proj_bias": (num_experts, 2 * width),
+        f"{layer}.mlp.experts.down_proj_bias": (num_experts, hidden),
+    }  # fmt: skip
+    floats = {name: rng.standard_normal(shape, dtype=np.float32) / 4 for name, shape in shapes.items()}
+    published = dict(floats)
+    for kind, rows, columns in (("gate_up_proj", 2 * width, hidden), ("down_proj", hidden, width)):
+        name = f"{layer}.mlp.experts.{kind}"
+        blocks, exponents, means = zip(*(mxfp4(rng, rows, columns) for _ in range(num_experts)), strict=True)
+        published |= {f"{name}_blocks": np.stack(blocks), f"{name}_scales": np.stack(exponents)}
+        floats[name] = np.ascontiguousarray(np.stack(means).swapaxes(1, 2))
+    logits = []
+    for kind, weights in (("floats", floats), ("published", published)):
+        folder = tmp_path / kind
+        folder.mkdir()
+        save_file(weights, folder / "model.safetensors")
+        settings = {"quantization_config": {"quant_method": "mxfp4"}} if kind == "published" else {}
+        (folder / "config.json").write_text(json.dumps(config | settings))
+        with loaded(folder) as engine:
+            logits.append(np.asarray(engine.score(list(range(4, 40)))))
+    assert np.abs(logits[1] - logits[0]).max() < 0.02 * np.abs(logits[0]).max()  # inputs of 8 bits
