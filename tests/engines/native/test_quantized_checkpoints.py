@@ -263,22 +263,86 @@ def loaded_exactly(folder: Path) -> Iterator[Engine]:
             engine.shutdown()
 
 
+def check_twins(folder: Path, *, is_float: bool) -> None:
+    """Compare the logits of the models in the folders `quantized` and `plain`."""
+    prompt = [int(token) for token in np.random.default_rng(1).integers(0, VOCAB, 40)]
+    with loaded_exactly(folder / "quantized") as engine:
+        ours = np.asarray(engine.score(prompt))
+    with loaded_exactly(folder / "plain") as engine:
+        expected = np.asarray(engine.score(prompt))
+    assert expected.std() > 0.3
+    if is_float:
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-3)
+    else:  # inputs are rounded to 8 bits
+        assert np.sqrt(((ours - expected) ** 2).mean()) < 0.03 * expected.std()
+
+
 @pytest.mark.parametrize("build", LAYOUTS.values(), ids=LAYOUTS)
 def test_a_model_says_what_its_unpacked_twin_says(build: Build, tmp_path: Path, isa: str) -> None:
     matrices, plain = tiny_model(build)
     write(tmp_path / "quantized", matrices, plain, **TINY)
     unpacked = {f"{module}.weight": published.means for module, published in matrices.items()}
     write(tmp_path / "plain", {}, plain | unpacked, **TINY)
-    prompt = [int(token) for token in np.random.default_rng(1).integers(0, VOCAB, 40)]
-    with loaded_exactly(tmp_path / "quantized") as engine:
-        ours = np.asarray(engine.score(prompt))
-    with loaded_exactly(tmp_path / "plain") as engine:
-        expected = np.asarray(engine.score(prompt))
-    assert expected.std() > 0.3
-    if next(iter(matrices.values())).is_float:
-        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-3)
-    else:  # inputs are rounded to 8 bits
-        assert np.sqrt(((ours - expected) ** 2).mean()) < 0.03 * expected.std()
+    check_twins(tmp_path, is_float=next(iter(matrices.values())).is_float)
+
+
+@pytest.mark.parametrize("name", ["nf4, nested", "gptq", "fp8"])
+def test_fused_projections_come_apart(name: str, tmp_path: Path) -> None:
+    _, plain = tiny_model(LAYOUTS[name])
+    config = {**TINY, "model_type": "phi3", "tie_word_embeddings": False, "pad_token_id": None}
+    shapes = {
+        "self_attn.qkv_proj": (2 * HIDDEN, HIDDEN),
+        "self_attn.o_proj": (HIDDEN, HIDDEN),
+        "mlp.gate_up_proj": (2 * INNER, HIDDEN),
+        "mlp.down_proj": (HIDDEN, INNER),
+    }
+    rng = np.random.default_rng(3)
+    matrices = {
+        f"model.layers.{layer}.{module}": LAYOUTS[name](rng, *shape)
+        for layer in range(2)
+        for module, shape in shapes.items()
+    }
+    write(tmp_path / "quantized", matrices, plain, **config)
+    unpacked = {f"{module}.weight": published.means for module, published in matrices.items()}
+    write(tmp_path / "plain", {}, plain | unpacked, **config)
+    check_twins(tmp_path, is_float=next(iter(matrices.values())).is_float)
+
+
+def test_gpt_oss_in_mxfp4_says_what_its_unpacked_twin_says(tmp_path: Path) -> None:
+    """Every expert is chosen, so that rounding inputs cannot choose others."""
+    rng = np.random.default_rng(5)
+    hidden, inner, experts, layers = 64, 32, 4, 2
+    rope = {"rope_type": "yarn", "rope_theta": 1500.0, "factor": 4.0, "original_max_position_embeddings": 64}
+    config = {
+        "model_type": "gpt_oss", "hidden_size": hidden, "intermediate_size": inner, "vocab_size": VOCAB, "head_dim": 16,
+        "num_hidden_layers": layers, "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": experts,
+        "num_experts_per_tok": experts, "max_position_embeddings": 256, "sliding_window": 16,
+        "layer_types": ["sliding_attention", "full_attention"], "rope_parameters": rope | {"truncate": False},
+        "attention_bias": True, "tie_word_embeddings": True, "rms_norm_eps": 1e-5,
+    }  # fmt: skip
+    plain = {"model.embed_tokens.weight": 0.1 * rng.standard_normal((VOCAB, hidden), dtype=np.float32)}
+    plain["model.norm.weight"] = np.ones(hidden, dtype=np.float32)
+    packed_experts, unpacked = {}, {}
+    for prefix in (f"model.layers.{layer}" for layer in range(layers)):
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            plain[f"{prefix}.{norm}.weight"] = np.ones(hidden, dtype=np.float32)
+        plain[f"{prefix}.self_attn.sinks"] = rng.standard_normal(4, dtype=np.float32)
+        for module, rows, cols in (("self_attn.q_proj", 64, hidden), ("self_attn.k_proj", 32, hidden),
+                                   ("self_attn.v_proj", 32, hidden), ("self_attn.o_proj", hidden, 64),
+                                   ("mlp.router", experts, hidden)):  # fmt: skip
+            plain[f"{prefix}.{module}.weight"] = 0.1 * rng.standard_normal((rows, cols), dtype=np.float32)
+            plain[f"{prefix}.{module}.bias"] = 0.1 * rng.standard_normal(rows, dtype=np.float32)
+        for module, rows, cols in (("gate_up_proj", 2 * inner, hidden), ("down_proj", hidden, inner)):
+            name = f"{prefix}.mlp.experts.{module}"
+            blocks, exponents, means = mxfp4(rng, experts * rows, cols)
+            packed_experts[f"{name}_blocks"] = blocks.reshape(experts, rows, -1, 16)
+            packed_experts[f"{name}_scales"] = exponents.reshape(experts, rows, -1)
+            unpacked[name] = means.reshape(experts, rows, cols).transpose(0, 2, 1).copy()
+            plain[f"{name}_bias"] = 0.1 * rng.standard_normal((experts, rows), dtype=np.float32)
+    settings = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}
+    write(tmp_path / "quantized", {}, plain | packed_experts, **config, quantization_config=settings)
+    write(tmp_path / "plain", {}, plain | unpacked, **config)
+    check_twins(tmp_path, is_float=False)
 
 
 def test_a_broken_weight_is_named_with_its_tensor(tmp_path: Path) -> None:
@@ -286,5 +350,16 @@ def test_a_broken_weight_is_named_with_its_tensor(tmp_path: Path) -> None:
     matrices["model.layers.1.mlp.down_proj"].tensors["scales"][1, 5] = np.nan
     write(tmp_path, matrices, plain, **TINY)
     says = r"tensor 'model.layers.1.mlp.down_proj.weight': its part '.*scales' holds"
+    with pytest.raises(UnusableFile, match=says), loaded_exactly(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["model.norm.weight", "model.layers.1.mlp.up_proj.weight"])
+def test_so_is_a_broken_number_of_an_unquantized_model(name: str, tmp_path: Path) -> None:
+    matrices, plain = tiny_model(gptq)
+    plain |= {f"{module}.weight": published.means for module, published in matrices.items()}
+    plain[name].flat[3] = np.inf
+    write(tmp_path, {}, plain, **TINY)
+    says = f"tensor '{name}': row 0 holds a number that is infinite or not a number"
     with pytest.raises(UnusableFile, match=says), loaded_exactly(tmp_path):
         pass
