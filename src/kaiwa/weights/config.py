@@ -29,6 +29,20 @@ _QWEN_MOE = {
     "mlp_only_layers": [],
     "norm_topk_prob": False,
 }
+_QWEN3_5 = {
+    "max_position_embeddings": 32768,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "partial_rotary_factor": 0.25,
+    "full_attention_interval": 4,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "norm_offset": 1.0,
+}
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "gemma2": {
         **_GEMMA,
@@ -133,20 +147,19 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "use_sliding_window": False,
         "max_window_layers": 28,
     },
-    "qwen3_5_text": {
-        "max_position_embeddings": 32768,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 4,
-        "head_dim": 256,
-        "partial_rotary_factor": 0.25,
-        "full_attention_interval": 4,
-        "linear_conv_kernel_dim": 4,
-        "linear_key_head_dim": 128,
-        "linear_value_head_dim": 128,
-        "linear_num_key_heads": 16,
-        "linear_num_value_heads": 32,
-        "norm_offset": 1.0,
+    "qwen3_5_moe_text": {
+        **_QWEN3_5,
+        "num_key_value_heads": 2,
+        "intermediate_size": 512,  # of no layer: all have experts
+        "num_experts": 256,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 512,
+        "shared_expert_intermediate_size": 512,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
     },
+    "qwen3_5_text": {**_QWEN3_5},
     "qwen3_moe": {
         **_QWEN_MOE,
         "num_key_value_heads": 4,

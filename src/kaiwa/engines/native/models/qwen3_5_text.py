@@ -11,12 +11,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaiwa.engines.native import rope
+from kaiwa.engines.native.models import llama
+from kaiwa.engines.native.models.llama import FeedForward
 from kaiwa.engines.native.program import DeltaHeads, Heads, Normed, Program, Projection, Value
 from kaiwa.engines.native.weights import Weights
 from kaiwa.errors import UnsupportedModel
 
 
-def record(program: Program, config: Mapping[str, Any], weights: Weights) -> None:
+def record(
+    program: Program,
+    config: Mapping[str, Any],
+    weights: Weights,
+    *,
+    feed_forward: FeedForward = llama.feed_forward,
+) -> None:
     """Write the model's steps down. Raises `UnsupportedModel` for heads that the delta net's step does not know."""
     hidden, vocab, eps = config["hidden_size"], config["vocab_size"], config["rms_norm_eps"]
     turn = rope.from_config(config)
@@ -28,7 +36,8 @@ def record(program: Program, config: Mapping[str, Any], weights: Weights) -> Non
             x = _delta_net(program, config, weights, x, normed, f"model.layers.{layer}.linear_attn")
         else:
             x = _attention(program, config, weights, x, normed, layer, turn)
-        x = _feed_forward(program, config, weights, x, f"model.layers.{layer}")
+        normed = _norm(program, config, weights, x, f"model.layers.{layer}.post_attention_layernorm")
+        x = feed_forward(program, config, weights, normed, layer)
     norm = weights.vector("model.norm.weight", hidden, offset=config["norm_offset"])
     head = embeddings if config.get("tie_word_embeddings") else weights.matrix("lm_head.weight", vocab, hidden)
     program.logits(x, norm, eps, head)
@@ -101,31 +110,16 @@ def _attention(
         is_gated=True,
     )
 
-    def project(name: str, rows: int, columns: int) -> Projection:
-        full = f"{prefix}.{name}"
-        return Projection(
-            weights.matrix(f"{full}.weight", rows, columns), weights.optional_vector(f"{full}.bias", rows)
-        )
-
     width, kv_width = heads.num_heads * dim, heads.num_kv_heads * dim
     q, k, v = program.linear(
         normed,
-        [project("q_proj", 2 * width, hidden), project("k_proj", kv_width, hidden),
-         project("v_proj", kv_width, hidden)],
-    )  # fmt: skip
+        [
+            llama.project(weights, f"{prefix}.{name}_proj", rows, hidden)
+            for name, rows in (("q", 2 * width), ("k", kv_width), ("v", kv_width))
+        ],
+    )
     attended = program.attention(q, k, v, layer, heads)
-    (x,) = program.linear(attended, [project("o_proj", hidden, width)], onto=x)
-    return x
-
-
-def _feed_forward(program: Program, config: Mapping[str, Any], weights: Weights, x: Value, prefix: str) -> Value:
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
-    normed = _norm(program, config, weights, x, f"{prefix}.post_attention_layernorm")
-    gate = weights.matrix(f"{prefix}.mlp.gate_proj.weight", inner, hidden)
-    up = weights.matrix(f"{prefix}.mlp.up_proj.weight", inner, hidden)
-    gated = program.gated(normed, gate, up, "silu")
-    down = Projection(weights.matrix(f"{prefix}.mlp.down_proj.weight", hidden, inner))
-    (x,) = program.linear(gated, [down], onto=x)
+    (x,) = program.linear(attended, [llama.project(weights, f"{prefix}.o_proj", hidden, width)], onto=x)
     return x
 
 
