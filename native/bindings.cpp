@@ -11,10 +11,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "bandwidth.h"
+#include "checksum.h"
+#include "divergence.h"
 #include "dot_peak.h"
 #include "matrix.h"
 #include "pack_parts.h"
 #include "program.h"
+#include "quantize.h"
 #include "sampling.h"
 #include "steps/delta_net.h"
 #include "steps/experts.h"
@@ -134,6 +137,42 @@ Floats unpack(const Matrix& matrix) {
   return to_python(std::move(values), matrix.rows(), matrix.columns());
 }
 
+// The blocks of the format `to` for numbers of a float format, as a file holds them.
+nb::bytes quantized(std::string_view from, nb::handle data, std::string_view to, ThreadPool& pool) {
+  const Bytes bytes(data);
+  const Format source = format_named(from), target = format_named(to);
+  const size_t count = bytes.size() / info(source).bytes;
+  nb::bytes blocks(nullptr, count / block_columns * info(target).bytes);
+  auto* out = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(blocks.ptr()));
+  nb::gil_scoped_release release;
+  if (!quantize(source, bytes.data(), count, target, out, pool))
+    throw std::overflow_error("a number is not finite, or too large for a scale in half precision");
+  return blocks;
+}
+
+uint64_t checksum_of(nb::handle data, ThreadPool& pool) {
+  const Bytes bytes(data);
+  nb::gil_scoped_release release;
+  return checksum(bytes.data(), bytes.size(), pool);
+}
+
+// Rows of (KL, expected loss, actual loss, whether the most probable token is the same).
+std::vector<std::tuple<double, double, double, bool>> divergence(nb::handle expected, nb::handle actual,
+                                                                 const std::vector<int32_t>& targets, ThreadPool& pool) {
+  const Bytes ours(expected), theirs(actual);
+  const size_t width = targets.empty() ? 0 : ours.size() / sizeof(float) / targets.size();
+  if (ours.size() != theirs.size() || ours.size() != targets.size() * width * sizeof(float))
+    throw std::invalid_argument("logits must come in rows of one length, one row for each target");
+  for (const int32_t target : targets)
+    if (target < 0 || (size_t)target >= width) throw std::invalid_argument("a target is no token of the vocabulary");
+  nb::gil_scoped_release release;
+  std::vector<std::tuple<double, double, double, bool>> rows;
+  for (const auto& row : diverge(reinterpret_cast<const float*>(ours.data()), reinterpret_cast<const float*>(theirs.data()),
+                                 targets, width, pool))
+    rows.emplace_back(row.kl, row.expected_loss, row.actual_loss, row.has_same_top);
+  return rows;
+}
+
 const Kernels* kernels_named(std::string_view isa) {
   for (const Kernels* kernels : available_kernels())
     if (isa.empty() || kernels->name == isa) return kernels;
@@ -202,6 +241,9 @@ NB_MODULE(_native, m) {
     return unpack(*make_matrix(format, data, rows, columns, nullptr));
   }, "format"_a, "data"_a, "rows"_a, "columns"_a);
   bind_parts(m);
+  m.def("quantize", &quantized, "format"_a, "data"_a, "to"_a, "pool"_a);
+  m.def("divergence", &divergence, "expected"_a, "actual"_a, "targets"_a, "pool"_a);
+  m.def("checksum", &checksum_of, "data"_a, "pool"_a);
   m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "", "precise"_a = false);
 
   nb::class_<KvCache>(m, "KvCache")

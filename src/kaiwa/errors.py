@@ -11,6 +11,7 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── TemplateError             a chat template cannot be read, or refuses the conversation
 ├── ContextOverflow           the prompt does not fit the context; .prompt_tokens, .context_length
 ├── OutOfMemory               the model would not fit in memory; says how much it needs
+├── CacheFailed               a quantized model could not be kept on disk
 ├── MissingExtra              an optional package is not installed; says the command
 └── Cancelled                 the work was stopped on request
 """
@@ -89,6 +90,10 @@ class ContextOverflow(KaiwaError, ValueError):
 
 class OutOfMemory(KaiwaError, MemoryError):
     """The model would not fit into the memory that is free."""
+
+
+class CacheFailed(KaiwaError):
+    """What Kaiwa makes once and keeps could not be written to its folder."""
 
 
 class MissingExtra(KaiwaError, ImportError):

@@ -29,6 +29,11 @@ def models() -> Path:
     return home() / "models"
 
 
+def cache() -> Path:
+    """What Kaiwa can make again at any time, and keeps to save that time."""
+    return home() / "cache"
+
+
 def chats() -> Path:
     """Conversations that a person saved in the terminal."""
     return home() / "chats"

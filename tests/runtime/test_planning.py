@@ -102,3 +102,19 @@ def test_a_context_beyond_the_models_is_refused() -> None:
 
 def test_the_limit_of_decoding_is_bandwidth_over_what_a_token_reads() -> None:
     assert decode_limit(90_000_000, 10_000_000, 24e9) == 240
+
+
+def test_weights_that_do_not_fit_are_offered_quantized() -> None:
+    smaller = {"int8": 50_000_000, "int4": 30_000_000}
+    for available, hint in (
+        (90_000_000, 'load it with quantization="int8": its weights then take 50 MB'),
+        (60_000_000, 'load it with quantization="int4": its weights then take 30 MB'),
+        (20_000_000, "choose a smaller model, or free memory"),
+    ):
+        with pytest.raises(OutOfMemory) as caught:
+            plan(SMOLLM2, WEIGHTS, available_bytes=available, smaller=smaller)
+        assert caught.value.hint == hint
+
+
+def test_a_cache_in_single_precision_takes_twice_as_much() -> None:
+    assert plan(SMOLLM2, WEIGHTS, cache_number_bytes=4).cache_bytes == 2 * plan(SMOLLM2, WEIGHTS).cache_bytes

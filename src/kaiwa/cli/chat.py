@@ -34,8 +34,12 @@ class Request:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     from kaiwa.runtime.loading import DEFAULT_MODEL
+    from kaiwa.weights.quantize import RECIPES
 
-    parser.usage = "kaiwa chat [MODEL] [name=value …] [--system TEXT] [--load FILE] [--threads N] [--context N]"
+    parser.usage = (
+        "kaiwa chat [MODEL] [name=value …] [--system TEXT] [--load FILE] [--threads N] [--context N]\n"
+        "                  [--quantization NAME]"
+    )
     parser.add_argument(
         "words",
         nargs="*",
@@ -47,6 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--load", metavar="FILE", help="go on with a saved chat and its options")
     parser.add_argument("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
     parser.add_argument("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
+    parser.add_argument(
+        "--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)"
+    )
     parser.epilog = _options_help()
 
 
@@ -131,7 +138,13 @@ def _load(request: Request, arguments: argparse.Namespace, *, meanwhile: Callabl
         from kaiwa.runtime.llm import LLM
 
         named = {} if request.model is None else {"model": request.model}
-        return LLM(**named, threads=arguments.threads, context_length=arguments.context, on_progress=on_progress)
+        return LLM(
+            **named,
+            threads=arguments.threads,
+            context_length=arguments.context,
+            quantization=arguments.quantization,
+            on_progress=on_progress,
+        )
 
     return loading.load(work, meanwhile=meanwhile)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -77,10 +78,13 @@ def measure(
     prompt_tokens: int = 512,
     new_tokens: int = 64,
     runs: int = 5,
+    quantization: str | None = None,
     against: str | None = None,
     on_run: Callable[[int, int], None] = lambda done, total: None,
 ) -> Report:
     """Measure `model`, and `against` a peer on the same file if asked, in alternating runs.
+
+    `quantization` is what `LLM` takes; the peer has the weights as they are.
 
     `on_run` is told how many of how many runs are done. Raises what `LLM` raises, `InvalidOption` for an unknown peer
     or impossible numbers, and `MissingExtra` where the peer is not installed.
@@ -89,7 +93,7 @@ def measure(
     from kaiwa.weights.hub import resolve
 
     _check_numbers(prompt_tokens, new_tokens, runs)
-    makes = [contenders.load_kaiwa, *_peers(against)]
+    makes: list[contenders.Make] = [partial(contenders.load_kaiwa, quantization=quantization), *_peers(against)]
     path = resolve(model)
     threads = choose(threads)
     bandwidths = [_bandwidth(threads)]

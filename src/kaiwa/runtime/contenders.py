@@ -116,12 +116,12 @@ def installed_llama_cpp() -> Make:
     raise MissingExtra("measuring llama.cpp needs xllamacpp or llama-cpp-python", hint="pip install xllamacpp")
 
 
-def load_kaiwa(path: str, threads: int, context_length: int) -> tuple[Loaded, Run]:
+def load_kaiwa(path: str, threads: int, context_length: int, *, quantization: str | None = None) -> tuple[Loaded, Run]:
     """Kaiwa itself."""
     from kaiwa.runtime.llm import LLM
 
     started = time.perf_counter()
-    llm = LLM(path, threads=threads, context_length=context_length)
+    llm = LLM(path, threads=threads, context_length=context_length, quantization=quantization)
     load_s = time.perf_counter() - started
     text_ids = llm.tokenize(TEXT)
     first = _timings(llm, Task(text_ids[:10], 1))

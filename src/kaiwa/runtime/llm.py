@@ -14,7 +14,7 @@ from kaiwa.engines.engine import Engine
 from kaiwa.errors import TemplateError
 from kaiwa.events import Event, Progress, Reply
 from kaiwa.messages import Conversation, normalize
-from kaiwa.runtime.loading import DEFAULT_MODEL, Parts, load
+from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
 from kaiwa.runtime.loop import Loop
 from kaiwa.runtime.request import Prompt
 from kaiwa.runtime.stream import Stream, across, collect
@@ -35,11 +35,14 @@ class LLM:
     any event loop may use it; requests are answered one at a time, first come first served. Memory is given back by
     `close`, or at the end of a `with` block.
 
+    `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
+    loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
+
     The calls that answer take the options of `kaiwa.Sampling` by keyword, and besides `tools` and `template_variables`,
     which go to the model's chat template.
 
-    Raises `ModelNotFound`, `DownloadFailed`, `UnusableFile`, `UnsupportedModel` or `OutOfMemory`; `InvalidOption` for
-    an impossible `threads`, `context_length` or `engine`.
+    Raises `ModelNotFound`, `DownloadFailed`, `UnusableFile`, `UnsupportedModel`, `OutOfMemory` or `CacheFailed`;
+    `InvalidOption` for an impossible `threads`, `context_length`, `quantization`, `kv_dtype` or `engine`.
     """
 
     def __init__(
@@ -48,10 +51,13 @@ class LLM:
         *,
         threads: int | None = None,
         context_length: int | None = None,
+        quantization: str | None = None,
+        kv_dtype: str | None = None,
         engine: str | Engine = "auto",
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
-        self._hold(load(model, threads=threads, context_length=context_length, engine=engine, on_progress=on_progress))
+        options = EngineOptions(threads, context_length, quantization, kv_dtype)
+        self._hold(load(model, options, engine=engine, on_progress=on_progress))
 
     @classmethod
     def from_parts(

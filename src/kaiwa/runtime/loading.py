@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from kaiwa.engines.engine import Engine
@@ -23,6 +24,16 @@ OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How an engine holds a model; None is what the model and the machine suggest."""
+
+    threads: int | None = None
+    context_length: int | None = None
+    quantization: str | None = None
+    kv_dtype: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """A model in memory. Without a `template` it cannot read conversations. `sampling` are its own defaults."""
 
@@ -35,9 +46,8 @@ class Parts:
 
 def load(
     model: str | os.PathLike[str],
+    options: EngineOptions,
     *,
-    threads: int | None,
-    context_length: int | None,
     engine: str | Engine,
     on_progress: OnProgress | None,
 ) -> Parts:
@@ -49,10 +59,10 @@ def load(
     from kaiwa.weights.open import open_checkpoint
 
     _check_engine(engine)
-    _check_threads(threads)
-    if not isinstance(engine, str) and (threads is not None or context_length is not None):
+    _check_threads(options.threads)
+    if not isinstance(engine, str) and options != EngineOptions():
         raise InvalidOption(
-            "an engine that is loaded already has its threads and its context_length",
+            "an engine that is loaded already has its threads, context_length, quantization and kv_dtype",
             hint='leave them out, or pass engine="native"',
         )
     path = resolve(model, on_progress=on_progress)
@@ -63,25 +73,47 @@ def load(
         recommended = MODELS[model].generation_config if model in MODELS else {}
         sampling = Sampling.from_generation_config({**recommended, **checkpoint.generation_config})
         if isinstance(engine, str):
-            engine = _load_engine(checkpoint, threads, context_length, on_progress)
+            engine = _load_engine(checkpoint, options, on_progress)
     finally:
         checkpoint.close()  # the engine has packed its own
     name = model if model in MODELS else path.name
     return Parts(str(name), engine, tokenizer, template, sampling)
 
 
-def _load_engine(
-    checkpoint: Checkpoint, threads: int | None, context_length: int | None, on_progress: OnProgress | None
-) -> Engine:
-    from kaiwa.engines.native.engine import load as load_native
+def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: OnProgress | None) -> Engine:
+    from kaiwa.engines.native import engine, rounding
+    from kaiwa.weights import quantize
 
+    quantization = options.quantization
+    sizes = quantize.possible_bytes(checkpoint)
+    weights_bytes = checkpoint.num_bytes if quantization is None else quantize.quantized_bytes(checkpoint, quantization)
+    is_exact = quantization is None and engine.main_format(checkpoint) == "F32"
+    kv_dtype = engine.choose_kv_dtype(options.kv_dtype, is_exact=is_exact)
     planned = plan(
         checkpoint.config,
-        checkpoint.num_bytes,
-        context_length=context_length,
+        weights_bytes,
+        context_length=options.context_length,
         available_bytes=available_bytes(),
+        cache_number_bytes=engine.KV_DTYPES[kv_dtype],
+        smaller={name: num_bytes for name, num_bytes in sizes.items() if num_bytes < weights_bytes},
     )
-    return load_native(checkpoint, threads=threads, context_length=planned.context_length, on_progress=on_progress)
+
+    def load(checkpoint: Checkpoint) -> Engine:
+        return engine.load(
+            checkpoint,
+            threads=options.threads,
+            context_length=planned.context_length,
+            kv_dtype=kv_dtype,
+            on_progress=on_progress,
+        )
+
+    if quantization is None:
+        return load(checkpoint)
+    rounder = rounding.Rounder(options.threads)
+    with closing(
+        quantize.quantize(checkpoint, quantization, rounder=rounder, on_progress=on_progress or (lambda progress: None))
+    ) as quantized:
+        return load(quantized)
 
 
 def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:

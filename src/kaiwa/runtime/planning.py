@@ -40,15 +40,19 @@ def plan(
     *,
     context_length: int | None = None,
     available_bytes: int | None = None,
+    cache_number_bytes: int = CACHE_NUMBER_BYTES,
+    smaller: Mapping[str, int] | None = None,
 ) -> Plan:
     """The memory for a model of this (normalized) `config`; without `context_length`, the longest context that fits.
 
     `available_bytes` is what may be taken; None where it is not known, and then nothing is refused for its size.
+    `smaller` are the bytes of the same weights by the `quantization` that gives them, for the hint of an error.
+
     Raises `InvalidOption` for a context that the model cannot have, `OutOfMemory` with the arithmetic.
     """
     longest = int(config["max_position_embeddings"])
     _check(context_length, longest)
-    per_token = cache_bytes_per_token(config)
+    per_token = cache_bytes_per_token(config, cache_number_bytes)
     scratch_bytes, state_bytes = _scratch_bytes(config), NUM_STATES * state_bytes_per_sequence(config)
     fixed_bytes = weights_bytes + scratch_bytes + state_bytes
     chosen = context_length or longest
@@ -62,14 +66,14 @@ def plan(
             f"the model needs {in_megabytes(planned.total_bytes)}, and {in_megabytes(available_bytes)} are free: "
             f"{in_megabytes(weights_bytes)} weights + {in_megabytes(planned.cache_bytes)} for {chosen:,} tokens "
             f"of context ({per_token:,} bytes each) + {in_megabytes(scratch_bytes + state_bytes)} to work with",
-            hint=_what_would_fit(available_bytes - fixed_bytes, per_token),
+            hint=_what_would_fit(available_bytes - fixed_bytes, weights_bytes, per_token, smaller or {}),
         )
     return planned
 
 
-def cache_bytes_per_token(config: Mapping[str, Any]) -> int:
-    """Bytes that one token's keys and values take over all layers, in float16."""
-    return 2 * CACHE_NUMBER_BYTES * sum(_cached_numbers(config))
+def cache_bytes_per_token(config: Mapping[str, Any], number_bytes: int = CACHE_NUMBER_BYTES) -> int:
+    """Bytes that one token's keys and values take over all layers, by default in float16."""
+    return 2 * number_bytes * sum(_cached_numbers(config))
 
 
 def state_bytes_per_sequence(config: Mapping[str, Any]) -> int:
@@ -129,8 +133,11 @@ def _scratch_bytes(config: Mapping[str, Any]) -> int:
     return int(4 * (activations + config["vocab_size"]))
 
 
-def _what_would_fit(left_bytes: int, per_token: int) -> str:
+def _what_would_fit(left_bytes: int, weights_bytes: int, per_token: int, smaller: Mapping[str, int]) -> str:
     fits = left_bytes // per_token
     if fits >= MIN_CONTEXT_LENGTH:
         return f"load it with context_length={fits // MIN_CONTEXT_LENGTH * MIN_CONTEXT_LENGTH}"
+    for quantization, num_bytes in sorted(smaller.items(), key=lambda item: -item[1]):
+        if left_bytes + weights_bytes - num_bytes >= MIN_CONTEXT_LENGTH * per_token:
+            return f'load it with quantization="{quantization}": its weights then take {in_megabytes(num_bytes)}'
     return "choose a smaller model, or free memory"

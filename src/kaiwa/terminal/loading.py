@@ -14,7 +14,7 @@ Model = TypeVar("Model")
 PATIENCE_S = 0.4
 """A load that takes no longer shows nothing."""
 FRAME_S = 0.1
-STAGES = {"download": "downloading", "load": "loading"}
+STAGES = {"download": "downloading", "quantize": "quantizing", "load": "loading"}
 
 
 def load(work: Callable[[Callable[[Progress], None]], Model], *, meanwhile: Callable[[], None] | None = None) -> Model:

@@ -67,6 +67,8 @@ class Checkpoint:
     config: Mapping[str, Any]
     generation_config: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
+    files: tuple[Path, ...]
+    """The files that hold the tensors."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     release: Callable[[Tensor], None] = lambda tensor: None
     """Tells the system that this tensor's file pages are not needed for now."""

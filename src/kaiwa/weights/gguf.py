@@ -40,7 +40,7 @@ class GGUFFile:
     (which is compact, and not equal to a list with the same items).
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     metadata: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
     release: Callable[[Tensor], None]
@@ -65,7 +65,8 @@ def read(path: Path) -> GGUFFile:
     """
     with ExitStack() as opened:
         parts = []
-        for part_path in _part_paths(path):
+        paths = tuple(_part_paths(path))
+        for part_path in paths:
             file = MappedFile(part_path, KIND)
             opened.callback(file.close)
             parts.append(_read_part(file))
@@ -77,7 +78,7 @@ def read(path: Path) -> GGUFFile:
             file, begin, end = homes[tensor.name]
             file.release(begin, end)
 
-        return GGUFFile(path, parts[0].metadata, tensors, release, opened.pop_all().close)
+        return GGUFFile(paths, parts[0].metadata, tensors, release, opened.pop_all().close)
 
 
 def _part_paths(path: Path) -> list[Path]:

@@ -96,6 +96,7 @@ def _open_gguf(path: Path) -> Checkpoint:
             config=config,
             generation_config=names.generation_config_of(file.metadata, path=path),
             tensors=tensors,
+            files=file.paths,
             metadata=file.metadata,
             release=lambda tensor: file.release(originals[tensor.name]),
             close=opened.pop_all().close,
@@ -137,6 +138,7 @@ def _open_safetensors(folder: Path) -> Checkpoint:
             config=config,
             generation_config=generation_config,
             tensors={name: replace(tensor, name=name) for name, tensor in originals.items()},
+            files=files.paths,
             release=release,
             close=opened.pop_all().close,
         )

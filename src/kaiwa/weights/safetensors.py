@@ -36,6 +36,7 @@ class SafetensorsFiles:
     """An opened model, of one file or several."""
 
     tensors: Mapping[str, Tensor]
+    paths: tuple[Path, ...]
     release: Callable[[Tensor], None]
     close: Callable[[], None]
 
@@ -54,7 +55,8 @@ def read(folder: Path, *, also: Set[str] = frozenset()) -> SafetensorsFiles:
     with ExitStack() as opened:
         tensors: dict[str, Tensor] = {}
         ranges: Ranges = {}
-        for path, expected in _shards(folder).items():
+        shards = _shards(folder)
+        for path, expected in shards.items():
             file = MappedFile(path, KIND)
             opened.callback(file.close)
             found = _read_file(file, ranges, also)
@@ -65,7 +67,7 @@ def read(folder: Path, *, also: Set[str] = frozenset()) -> SafetensorsFiles:
             file, begin, end = ranges[tensor.name]
             file.release(begin, end)
 
-        return SafetensorsFiles(tensors, release, opened.pop_all().close)
+        return SafetensorsFiles(tensors, tuple(shards), release, opened.pop_all().close)
 
 
 def read_json(path: Path, kind: str) -> dict[str, Any]:

@@ -19,7 +19,9 @@ MAX_STEP_TOKENS = 256
 MAX_SEQUENCES = 4
 """How many sequences of full context length the cache has address space for."""
 
-KV_DTYPES = ("float16", "float32")
+KV_DTYPES = {"float16": 2, "float32": 4}
+"""What the key-value cache may hold, and the bytes of one number."""
+
 ISA_WORDS = {"avx512": "AVX-512 VNNI", "avx2": "AVX2", "neon": "Arm NEON", "portable": "portable"}
 
 
@@ -54,7 +56,7 @@ class NativeEngine:
         config = checkpoint.config
         record = models.find(config["model_type"])
         isa = _choose_isa()
-        kv_dtype = _choose_kv_dtype(kv_dtype, checkpoint)
+        kv_dtype = choose_kv_dtype(kv_dtype, is_exact=main_format(checkpoint) == "F32")
         context = _choose_context(context_length, config["max_position_embeddings"])
         self._pool = _native.ThreadPool(threads.choose(num_threads))
         weights = Weights(checkpoint, self._pool, on_progress)
@@ -72,7 +74,7 @@ class NativeEngine:
         self.info = EngineInfo(
             name=f"native ({ISA_WORDS[isa]}, {self._pool.num_threads} threads)",
             family=config["model_type"],
-            number_format=_main_format(checkpoint),
+            number_format=main_format(checkpoint),
             vocab_size=config["vocab_size"],
             context_length=context,
             num_parameters=sum(_count(tensor.shape) for tensor in checkpoint.tensors.values()),
@@ -212,6 +214,27 @@ class NativeEngine:
             self._native.run(chunk, [(start, len(chunk), sequence.blocks, is_long, -1, -1, 0)], [])
 
 
+def choose_kv_dtype(requested: str | None, *, is_exact: bool) -> str:
+    """What the key-value cache holds: `requested`, or what goes with weights that are exact or not.
+
+    Raises `InvalidOption` for a name that is not known.
+    """
+    if requested is None:
+        return "float32" if is_exact else "float16"
+    if requested not in KV_DTYPES:
+        raise InvalidOption(f"kv_dtype={requested!r} is not known", hint=did_you_mean(str(requested), KV_DTYPES))
+    return requested
+
+
+def main_format(checkpoint: Checkpoint) -> str:
+    """The number format of most of the weights' bytes in layers; embeddings are often stored more finely."""
+    sizes: Counter[str] = Counter()
+    for tensor in checkpoint.tensors.values():
+        if len(tensor.shape) >= 2:
+            sizes[tensor.format] += tensor.num_bytes
+    return sizes.most_common(1)[0][0] if sizes else "none"
+
+
 def _choose_isa() -> str:
     available = _native.available_isas()
     forced = os.environ.get("KAIWA_ISA", "")
@@ -221,14 +244,6 @@ def _choose_isa() -> str:
             hint=did_you_mean(forced, available),
         )
     return forced or available[0]
-
-
-def _choose_kv_dtype(requested: str | None, checkpoint: Checkpoint) -> str:
-    if requested is None:
-        return "float32" if _main_format(checkpoint) == "F32" else "float16"
-    if requested not in KV_DTYPES:
-        raise InvalidOption(f"kv_dtype={requested!r} is not known", hint=did_you_mean(requested, KV_DTYPES))
-    return requested
 
 
 def _choose_context(requested: int | None, longest: int) -> int:
@@ -245,15 +260,6 @@ def _choose_context(requested: int | None, longest: int) -> int:
 def _make_cache(shapes: Sequence[tuple[int, int]], context: int, *, is_single: bool) -> _native.KvCache:
     num_blocks = MAX_SEQUENCES * -(-context // kv_cache.BLOCK_TOKENS)
     return _native.KvCache(shapes, num_blocks, is_single)
-
-
-def _main_format(checkpoint: Checkpoint) -> str:
-    """The number format of most of the weights' bytes in layers; embeddings are often stored more finely."""
-    sizes: Counter[str] = Counter()
-    for tensor in checkpoint.tensors.values():
-        if len(tensor.shape) >= 2:
-            sizes[tensor.format] += tensor.num_bytes
-    return sizes.most_common(1)[0][0] if sizes else "none"
 
 
 def _count(shape: tuple[int, ...]) -> int:
