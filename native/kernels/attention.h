@@ -29,15 +29,29 @@ void score_rows(const AttentionTask& task, const float* queries, const Number* k
 
 template <class Block, int R, class Number>
 void add_values(const AttentionTask& task, const float* weights, const Number* values, int num_keys, float* weighted) {
-  for (int d = 0; d < task.padded_dim; d += 16) {
-    F32 acc[R];
-    for (int r = 0; r < R; ++r) acc[r] = load(weighted + (size_t)r * task.padded_dim + d);
+  const size_t stride = task.padded_dim;
+  int d = 0;
+  for (; d + 32 <= task.padded_dim; d += 32) {
+    F32 low[R], high[R];
+    for (int r = 0; r < R; ++r) low[r] = load(weighted + r * stride + d), high[r] = load(weighted + r * stride + d + 16);
     for (int k = 0; k < num_keys; ++k) {
-      const F32 v = Block::at(values, (size_t)k * task.padded_dim + d);
-      for (int r = 0; r < R; ++r) acc[r] = fma(splat(weights[32 * r + k]), v, acc[r]);
+      const F32 v0 = Block::at(values, k * stride + d), v1 = Block::at(values, k * stride + d + 16);
+      for (int r = 0; r < R; ++r) {
+        const F32 w = splat(weights[32 * r + k]);
+        low[r] = fma(w, v0, low[r]);
+        high[r] = fma(w, v1, high[r]);
+      }
     }
-    for (int r = 0; r < R; ++r) store(weighted + (size_t)r * task.padded_dim + d, acc[r]);
+    for (int r = 0; r < R; ++r) store(weighted + r * stride + d, low[r]), store(weighted + r * stride + d + 16, high[r]);
   }
+  if (d == task.padded_dim) return;
+  F32 acc[R];
+  for (int r = 0; r < R; ++r) acc[r] = load(weighted + r * stride + d);
+  for (int k = 0; k < num_keys; ++k) {
+    const F32 v = Block::at(values, k * stride + d);
+    for (int r = 0; r < R; ++r) acc[r] = fma(splat(weights[32 * r + k]), v, acc[r]);
+  }
+  for (int r = 0; r < R; ++r) store(weighted + r * stride + d, acc[r]);
 }
 
 // Calls `body<R>(first_row)` over the rows in groups of at most 8.
@@ -89,11 +103,15 @@ float weigh_row(const AttentionTask& task, int row, int first_key, float* scores
   if (is_partial) low = mul(low, low_mask), high = mul(high, high_mask);
   store(scores, low);
   store(scores + 16, high);
-  float factor[16];
-  store(factor, exponential(splat(before - peak)));
+  float factor = 1.0f;  // what e^0 is, to the last bit
+  if (peak > before) {
+    float powers[16];
+    store(powers, exponential(splat(before - peak)));
+    factor = powers[0];
+  }
   task.largest[row] = peak;
-  task.sums[row] = task.sums[row] * factor[0] + sum(add(low, high));
-  return factor[0];
+  task.sums[row] = task.sums[row] * factor + sum(add(low, high));
+  return factor;
 }
 
 void attend(const AttentionTask& task) {
@@ -121,9 +139,10 @@ void attend(const AttentionTask& task) {
       else score_rows<HalfBlock, R>(task, queries, keys, scores + 32 * r);
     });
     for (int r = 0; r < task.num_rows; ++r) {
-      const F32 factor = splat(weigh_row(task, r, first, scores + 32 * r));
+      const float factor = weigh_row(task, r, first, scores + 32 * r);
+      if (factor == 1.0f) continue;
       float* weighted = task.weighted + (size_t)r * task.padded_dim;
-      for (int d = 0; d < task.padded_dim; d += 16) store(weighted + d, mul(load(weighted + d), factor));
+      for (int d = 0; d < task.padded_dim; d += 16) store(weighted + d, mul(load(weighted + d), splat(factor)));
     }
     by_groups(task.num_rows, [&]<int R>(int r) {
       float* weighted = task.weighted + (size_t)r * task.padded_dim;

@@ -19,35 +19,40 @@ inline bool is_finite(const float* x, int count) {
 
 // What is not finite stays so in every product, for the sampler to see, and is not rounded to some number that is.
 void quantize_nothing(const Inputs& to, float* residual) {
-  const int blocks = to.columns / 32;
-  memset(to.quants, 0, to.columns);
-  memset(to.negative_sums, 0, sizeof(int32_t) * 2 * blocks);
-  for (int b = 0; b < blocks; ++b) to.scales[b] = to.offsets[b] = to.sums[b] = __builtin_nanf("");
+  InputBlock* block = to.row_blocks(0);
+  const int r = to.first_row % block_rows;
+  for (int b = 0; b < to.columns / block_columns; ++b, ++block) {
+    memset(block->quants[r], 0, block_columns);
+    block->scales[r] = block->offsets[r] = block->sums[r] = __builtin_nanf("");
+    block->negative_sums[r] = block->negative_lows[r] = block->negative_highs[r] = 0;
+  }
   if (residual) memset(residual, 0, sizeof(float) * to.columns);
 }
 
 void quantize(const float* x, const Inputs& to, float* residual) {
   constexpr float least_range = 1e-36f;  // so that 254 / range is finite
   if (!is_finite(x, to.columns)) return quantize_nothing(to, residual);
-  for (int b = 0; b < to.columns / 32; ++b, x += 32) {
+  InputBlock* block = to.row_blocks(0);
+  const int r = to.first_row % block_rows;
+  for (int b = 0; b < to.columns / block_columns; ++b, ++block, x += 32) {
     const F32 low = load(x), high = load(x + 16);
     const float top = largest(maximum(low, high)), bottom = smallest(minimum(low, high));
-    const float middle = 0.5f * top + 0.5f * bottom, range = top - bottom;
+    const float middle = 0.5f * top + 0.5f * bottom, range = top - bottom, step = range / 254.0f;
     const F32 offset = splat(middle), inverse = splat(range > least_range ? 254.0f / range : 0.0f);
     const I32 low_q = to_i32(mul(sub(low, offset), inverse)), high_q = to_i32(mul(sub(high, offset), inverse));
-    store_i8(to.quants + 32 * b, low_q);
-    store_i8(to.quants + 32 * b + 16, high_q);
-    const int32_t low_sum = sum(low_q), high_sum = sum(high_q);
+    store_i8(block->quants[r], low_q);
+    store_i8(block->quants[r] + 16, high_q);
     if (residual) {
-      const F32 step = splat(range / 254.0f);
-      store(residual + 32 * b, sub(low, fma(to_f32(low_q), step, offset)));
-      store(residual + 32 * b + 16, sub(high, fma(to_f32(high_q), step, offset)));
+      store(residual + 32 * b, sub(low, fma(to_f32(low_q), splat(step), offset)));
+      store(residual + 32 * b + 16, sub(high, fma(to_f32(high_q), splat(step), offset)));
     }
-    to.scales[b] = range / 254.0f;
-    to.offsets[b] = middle;
-    to.sums[b] = to.scales[b] * (float)(low_sum + high_sum) + 32.0f * middle;
-    to.negative_sums[2 * b] = -low_sum;
-    to.negative_sums[2 * b + 1] = -high_sum;
+    const int32_t low_sum = sum(low_q), high_sum = sum(high_q);
+    block->scales[r] = step;
+    block->offsets[r] = middle;
+    block->sums[r] = step * (float)(low_sum + high_sum) + 32.0f * middle;
+    block->negative_sums[r] = -(low_sum + high_sum);
+    block->negative_lows[r] = -low_sum;
+    block->negative_highs[r] = -high_sum;
   }
 }
 

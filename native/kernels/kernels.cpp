@@ -1,12 +1,30 @@
 #include "kernels.h"
 
-#if defined(__aarch64__) && defined(__linux__)
+#if defined(KAIWA_HAS_AMX)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
 namespace kaiwa {
 
 #if defined(__x86_64__)
+#if defined(KAIWA_HAS_AMX)
+namespace amx {
+const Kernels* table(std::string_view name);
+}
+
+// Whether the processor has tiles for bytes, and the system lets this process use them.
+static bool has_amx() {
+  unsigned a, b, c, d;
+  constexpr unsigned tile_and_int8 = 3u << 24;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tile_and_int8) != tile_and_int8) return false;
+  constexpr long request_permission = 0x1023, tile_data = 18;  // Linux: ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+#endif
 namespace avx512 {
 const Kernels* table(std::string_view name);
 }
@@ -37,9 +55,12 @@ const std::vector<const Kernels*>& available_kernels() {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    if (has_avx2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni"))
-      found.push_back(avx512::table("avx512"));
+    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+#if defined(KAIWA_HAS_AMX)
+    if (has_avx512 && has_amx()) found.push_back(amx::table("amx"));
+#endif
+    if (has_avx512) found.push_back(avx512::table("avx512"));
     if (has_avx2) found.push_back(avx2::table("avx2"));
 #elif defined(__aarch64__)
     if (has_dot_product()) found.push_back(neon::table("neon"));

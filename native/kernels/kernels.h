@@ -12,19 +12,29 @@ namespace kaiwa {
 
 enum class Activation { Silu, GeluTanh, Sigmoid, ClampedSilu };
 
-// Rows of input to a matrix product. `floats` serve float matrices; the rest, quantized ones, in blocks of 32: a number
-// is scale * quant + offset, where the offset is the middle of the block's range (a lone large number then costs the
-// others half as much precision as a scale about zero would). `sums` are the sums of whole blocks, `negative_sums` minus
-// the sums of the quants of each half.
+// Thirty-two columns of eight input rows, quantized: a number is scale * quant + offset, where the offset is the middle of
+// the block's range (a lone large number then costs the others half as much precision as a scale about zero would).
+struct alignas(64) InputBlock {
+  int8_t quants[8][block_columns];
+  float scales[8];
+  float offsets[8];
+  float sums[8];              // of the 32 numbers
+  int32_t negative_sums[8];   // minus the sum of the quants
+  int32_t negative_lows[8];   // the same of the first 16
+  int32_t negative_highs[8];  // and of the last 16
+};
+constexpr int block_rows = 8;
+
+// Rows of input to a matrix product: `floats` serve float matrices, `blocks` quantized ones.
 struct Inputs {
   const float* floats = nullptr;
-  size_t stride = 0;  // of `floats`, in numbers
-  int columns = 0;    // of one row of `quants`
-  int8_t* quants = nullptr;
-  float* scales = nullptr;
-  float* offsets = nullptr;
-  float* sums = nullptr;
-  int32_t* negative_sums = nullptr;
+  size_t stride = 0;             // of `floats`, in numbers
+  int columns = 0;
+  InputBlock* blocks = nullptr;  // of all rows that lie together: (rows / 8 rounded up, block_stride)
+  int block_stride = 0;
+  int first_row = 0;             // among these, which `floats` already begins at
+
+  InputBlock* row_blocks(int row) const { return blocks + (size_t)((first_row + row) / block_rows) * block_stride; }
 };
 
 // Where a panel's products go: row t's sixteen to out + t * stride, with the sixteen of `bias` added unless it is null, or
@@ -82,8 +92,7 @@ struct DeltaRuleTask {
 struct Kernels {
   std::string_view name;
   void (*rms_norm)(const float* x, const float* weight, float eps, int count, float* out);
-  // Fills the quantized members of `to` for one row of `to.columns` numbers, and `residual`, unless it is null, with
-  // what rounding left over.
+  // Fills the blocks of the first row of `to`, and `residual`, unless it is null, with what rounding left over.
   void (*quantize)(const float* x, const Inputs& to, float* residual);
   // out[i] = activation(gate[i]) * up[i]; count is a multiple of 16.
   void (*gate)(Activation activation, const float* gate, const float* up, int count, float* out);

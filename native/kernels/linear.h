@@ -161,56 +161,156 @@ template <Format F> inline I32 start(int32_t negative_sum) {
   return shift_left<zero_point_bits(F)>(splat(negative_sum));
 }
 
-// With weights w = scale * (q - zero) + min and inputs x = s * a + z, a block's product is
-//   scale * (s * sum((q - zero) * a) + z * sum(q - zero)) + min * sum(x).
+// One block of a panel, ready for products. With weights w = scale * (q - zero) + min and inputs x = s * a + z, its
+// product with a row is  scale * (s * sum((q - zero) * a) + z * sum(q - zero)) + min * sum(x).
+struct Block {
+  U8 w[8];
+  BlockScales scales;
+  F32 weight_sum;  // scale * sum(q - zero)
+};
+
+template <Format F> inline Block unpack_block(const uint8_t* p, const PanelLayout& at, int b) {
+  static const int8_t ones[4] = {1, 1, 1, 1};
+  Block block;
+  load_block<F>(p, at, b, block.w);
+  block.scales = load_scales<F>(p, at, b);
+  I32 low = start<F>(-16), high = start<F>(-16);
+  for (int v = 0; v < 4; ++v) low = dot_product<F>(low, block.w[v], ones);
+  for (int v = 4; v < 8; ++v) high = dot_product<F>(high, block.w[v], ones);
+  if constexpr (has_halves(F))
+    block.weight_sum = fma(to_f32(high), block.scales.second, mul(to_f32(low), block.scales.scale));
+  else
+    block.weight_sum = mul(to_f32(add(low, high)), block.scales.scale);
+  return block;
+}
+
+// What the integer products of one row and one block come to. `low` is over columns 0..15 and `high` over 16..31, or
+// `low` over all where one scale serves both halves.
+template <Format F> inline F32 scaled(F32 acc, const Block& block, const InputBlock& in, int row, I32 low, I32 high) {
+  const F32 scale = splat(in.scales[row]);
+  acc = fma(to_f32(low), mul(block.scales.scale, scale), acc);
+  if constexpr (has_halves(F)) acc = fma(to_f32(high), mul(block.scales.second, scale), acc);
+  acc = fma(block.weight_sum, splat(in.offsets[row]), acc);
+  if constexpr (F == Format::Q2_K) {
+    const F32 offsets = splat(16.0f * in.offsets[row]);
+    acc = fma(block.scales.min, fma(scale, splat((float)-in.negative_lows[row]), offsets), acc);
+    acc = fma(block.scales.second_min, fma(scale, splat((float)-in.negative_highs[row]), offsets), acc);
+  } else if constexpr (has_min(F)) {
+    acc = fma(block.scales.min, splat(in.sums[row]), acc);
+  }
+  return acc;
+}
+
+// Adds the products of a block with T rows from `first` on.
+template <Format F, int T> inline void multiply_block(const Block& block, const InputBlock& in, int first, F32 acc[T]) {
+  I32 low[T], high[T];
+  for (int t = 0; t < T; ++t) {
+    low[t] = start<F>(has_halves(F) ? in.negative_lows[first + t] : in.negative_sums[first + t]);
+    high[t] = has_halves(F) ? start<F>(in.negative_highs[first + t]) : zero();
+  }
+  // Row by row within a vector, so that neighbouring instructions never wait for each other.
+  for (int v = 0; v < 8; ++v)
+    for (int t = 0; t < T; ++t) {
+      I32& products = has_halves(F) && v >= 4 ? high[t] : low[t];
+      products = dot_product<F>(products, block.w[v], in.quants[first + t] + 4 * v);
+    }
+  for (int t = 0; t < T; ++t) acc[t] = scaled<F>(acc[t], block, in, first + t, low[t], high[t]);
+}
+
+// Few rows: blocks are unpacked as they are met.
 template <Format F, int T>
 void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token, const Outputs& out) {
-  static const int8_t ones[4] = {1, 1, 1, 1};
   const uint8_t* p = matrix.panel(panel);
-  const PanelLayout& at = matrix.layout();
-  const int blocks = matrix.columns() / block_columns, in_blocks = in.columns / block_columns;
-  const size_t first = (size_t)token * in_blocks;
+  const PanelLayout at = matrix.layout();
+  const InputBlock* inputs = in.row_blocks(token);
+  const int lane = (in.first_row + token) % block_rows;
   F32 acc[T];
   for (int t = 0; t < T; ++t) acc[t] = splat(0.0f);
-  for (int b = 0; b < blocks; ++b) {
-    U8 w[8];
-    load_block<F>(p, at, b, w);
-    const BlockScales s = load_scales<F>(p, at, b);
-    I32 low_sum = start<F>(-16), high_sum = start<F>(-16);
-    for (int v = 0; v < 4; ++v) low_sum = dot_product<F>(low_sum, w[v], ones);
-    for (int v = 4; v < 8; ++v) high_sum = dot_product<F>(high_sum, w[v], ones);
-    F32 weight_sum;
-    if constexpr (has_halves(F))
-      weight_sum = fma(to_f32(high_sum), s.second, mul(to_f32(low_sum), s.scale));
-    else
-      weight_sum = mul(to_f32(add(low_sum, high_sum)), s.scale);
-    for (int t = 0; t < T; ++t) {
-      const size_t block = first + (size_t)t * in_blocks + b;
-      const int8_t* a = in.quants + block_columns * block;
-      const int32_t* negative = in.negative_sums + 2 * block;
-      const F32 scale = splat(in.scales[block]);
-      if constexpr (has_halves(F)) {
-        I32 low = start<F>(negative[0]), high = start<F>(negative[1]);
-        for (int v = 0; v < 4; ++v) low = dot_product<F>(low, w[v], a + 4 * v);
-        for (int v = 4; v < 8; ++v) high = dot_product<F>(high, w[v], a + 4 * v);
-        acc[t] = fma(to_f32(low), mul(s.scale, scale), acc[t]);
-        acc[t] = fma(to_f32(high), mul(s.second, scale), acc[t]);
-      } else {
-        I32 products = start<F>(negative[0] + negative[1]);
-        for (int v = 0; v < 8; ++v) products = dot_product<F>(products, w[v], a + 4 * v);
-        acc[t] = fma(to_f32(products), mul(s.scale, scale), acc[t]);
-      }
-      acc[t] = fma(weight_sum, splat(in.offsets[block]), acc[t]);
-      if constexpr (F == Format::Q2_K) {
-        const F32 offsets = splat(16.0f * in.offsets[block]);
-        acc[t] = fma(s.min, fma(scale, splat((float)-negative[0]), offsets), acc[t]);
-        acc[t] = fma(s.second_min, fma(scale, splat((float)-negative[1]), offsets), acc[t]);
-      } else if constexpr (has_min(F)) {
-        acc[t] = fma(s.min, splat(in.sums[block]), acc[t]);
-      }
+  for (int b = 0; b < matrix.columns() / block_columns; ++b)
+    multiply_block<F, T>(unpack_block<F>(p, at, b), inputs[b], lane, acc);
+  for (int t = 0; t < T; ++t) write(out, token + t, acc[t]);
+}
+
+// ---- many rows ------------------------------------------------------------------------------------------------------
+
+// Blocks are unpacked once for as many rows as keep their sums near, in pieces that fit the first-level cache.
+constexpr int rows_at_once = 128;
+constexpr int blocks_at_once = 32;
+#if defined(KAIWA_AVX512)
+constexpr int rows_in_registers = 8;
+#else
+constexpr int rows_in_registers = 4;
+#endif
+
+struct alignas(64) SavedBlock {
+  uint8_t w[512];
+  float scale[16], second[16], min[16], second_min[16], weight_sum[16];
+};
+
+template <Format F> inline void save(const Block& block, SavedBlock& to) {
+  for (int v = 0; v < 8; ++v) store_bytes(to.w + 64 * v, block.w[v]);
+  store(to.scale, block.scales.scale);
+  if constexpr (has_halves(F)) store(to.second, block.scales.second);
+  if constexpr (has_min(F)) store(to.min, block.scales.min);
+  if constexpr (F == Format::Q2_K) store(to.second_min, block.scales.second_min);
+  store(to.weight_sum, block.weight_sum);
+}
+
+template <Format F> inline Block load_saved(const SavedBlock& from) {
+  Block block;
+  for (int v = 0; v < 8; ++v) block.w[v] = load_bytes(from.w + 64 * v);
+  block.scales.scale = load(from.scale);
+  if constexpr (has_halves(F)) block.scales.second = load(from.second);
+  if constexpr (has_min(F)) block.scales.min = load(from.min);
+  if constexpr (F == Format::Q2_K) block.scales.second_min = load(from.second_min);
+  block.weight_sum = load(from.weight_sum);
+  return block;
+}
+
+#if defined(KAIWA_AMX)
+#include "amx.h"
+#else
+struct TileUnit {  // there is none
+  static constexpr bool is_there = false;
+};
+#endif
+
+// Adds the products of `num_blocks` saved blocks with eight rows to their sums.
+template <Format F>
+inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, int num_blocks, float (*sums)[16]) {
+  if constexpr (TileUnit::is_there) {
+    return multiply_by_tiles<F>(blocks, inputs, num_blocks, sums);
+  } else {
+    constexpr int T = rows_in_registers;
+    for (int first = 0; first < block_rows; first += T) {
+      F32 acc[T];
+      for (int t = 0; t < T; ++t) acc[t] = load(sums[first + t]);
+      for (int b = 0; b < num_blocks; ++b) multiply_block<F, T>(load_saved<F>(blocks[b]), inputs[b], first, acc);
+      for (int t = 0; t < T; ++t) store(sums[first + t], acc[t]);
     }
   }
-  for (int t = 0; t < T; ++t) write(out, token + t, acc[t]);
+}
+
+// Rows in the groups of eight that they lie in; of the others of these groups nothing is written.
+template <Format F> void quantized_rows(const Matrix& matrix, int panel, const Inputs& in, int num_rows, const Outputs& out) {
+  const uint8_t* p = matrix.panel(panel);
+  const PanelLayout at = matrix.layout();
+  const int all_blocks = matrix.columns() / block_columns;
+  SavedBlock blocks[blocks_at_once];
+  alignas(64) float sums[rows_at_once][16];
+  [[maybe_unused]] const TileUnit unit;
+  const int before = in.first_row % block_rows;  // rows of the first group that are not ours
+  for (int from = -before; from < num_rows; from += rows_at_once) {
+    const int to = from + rows_at_once < num_rows ? from + rows_at_once : num_rows;
+    memset(sums, 0, sizeof sums);
+    for (int b = 0; b < all_blocks; b += blocks_at_once) {
+      const int num_blocks = all_blocks - b < blocks_at_once ? all_blocks - b : blocks_at_once;
+      for (int i = 0; i < num_blocks; ++i) save<F>(unpack_block<F>(p, at, b + i), blocks[i]);
+      for (int row = from; row < to; row += block_rows)
+        multiply_saved<F>(blocks, in.row_blocks(row) + b, num_blocks, sums + (row - from));
+    }
+    for (int row = from < 0 ? 0 : from; row < to; ++row) write(out, row, load(sums[row - from]));
+  }
 }
 
 template <Format F> void panel(const Matrix& matrix, int index, const Inputs& in, int num_tokens, const Outputs& out) {
@@ -218,10 +318,19 @@ template <Format F> void panel(const Matrix& matrix, int index, const Inputs& in
     if constexpr (is_float(F) && !is_plain(F)) grouped_tile<F, T>(matrix, index, in, token, out);
     else if constexpr (is_float(F)) float_tile<F, T>(matrix, index, in, token, out);
     else quantized_tile<F, T>(matrix, index, in, token, out);
+    return T;
   };
-  int t = 0;
-  for (; t + 8 <= num_tokens; t += 8) tile.template operator()<8>(t);
-  if (num_tokens - t >= 4) tile.template operator()<4>(t), t += 4;
-  if (num_tokens - t >= 2) tile.template operator()<2>(t), t += 2;
-  if (num_tokens - t >= 1) tile.template operator()<1>(t);
+  if constexpr (!is_float(F))
+    if (num_tokens > 8 || (TileUnit::is_there && num_tokens > 3)) return quantized_rows<F>(matrix, index, in, num_tokens, out);
+  for (int t = 0; t < num_tokens;) {
+    int fitting = num_tokens - t;
+    if (!is_float(F)) {  // no further than the group that the row lies in
+      const int room = block_rows - (in.first_row + t) % block_rows;
+      fitting = fitting < room ? fitting : room;
+    }
+    if (fitting >= 8) t += tile.template operator()<8>(t);
+    else if (fitting >= 4) t += tile.template operator()<4>(t);
+    else if (fitting >= 2) t += tile.template operator()<2>(t);
+    else t += tile.template operator()<1>(t);
+  }
 }

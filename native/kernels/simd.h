@@ -73,6 +73,7 @@ inline int32_t sum(I32 a) { return _mm512_reduce_add_epi32(a); }
 inline void store_i8(int8_t* p, I32 a) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a)); }
 
 inline U8 load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
+inline void store_bytes(uint8_t* p, U8 x) { _mm512_storeu_si512(p, x); }
 inline U8 low_nibbles(U8 a) { return _mm512_and_si512(a, _mm512_set1_epi8(15)); }
 inline U8 high_nibbles(U8 a) { return _mm512_and_si512(_mm512_srli_epi16(a, 4), _mm512_set1_epi8(15)); }
 // What each byte, below 16, stands for in a table of sixteen bytes.
@@ -220,6 +221,10 @@ inline void store_i8(int8_t* p, I32 x) {
 inline U8 load_bytes(const uint8_t* p) {
   return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 32))};
 }
+inline void store_bytes(uint8_t* p, U8 x) {
+  _mm256_storeu_si256((__m256i*)p, x.a);
+  _mm256_storeu_si256((__m256i*)(p + 32), x.b);
+}
 inline U8 low_nibbles(U8 x) {
   __m256i mask = _mm256_set1_epi8(15);
   return {_mm256_and_si256(x.a, mask), _mm256_and_si256(x.b, mask)};
@@ -330,6 +335,7 @@ inline int32_t sum(const I32& x) { int32_t s = 0; KAIWA_LANES s += x.v[i]; retur
 inline void store_i8(int8_t* p, const I32& x) { KAIWA_LANES p[i] = (int8_t)x.v[i]; }
 
 inline U8 load_bytes(const uint8_t* p) { U8 r; memcpy(r.v, p, 64); return r; }
+inline void store_bytes(uint8_t* p, const U8& x) { memcpy(p, x.v, 64); }
 inline U8 low_nibbles(const U8& x) { U8 r; for (int i = 0; i < 64; ++i) r.v[i] = x.v[i] & 15; return r; }
 inline U8 high_nibbles(const U8& x) { U8 r; for (int i = 0; i < 64; ++i) r.v[i] = x.v[i] >> 4; return r; }
 inline U8 look_up(const U8& x, const uint8_t* table) { U8 r; for (int i = 0; i < 64; ++i) r.v[i] = table[x.v[i]]; return r; }

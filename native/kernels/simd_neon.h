@@ -120,6 +120,7 @@ inline void store_i8(int8_t* p, I32 x) {
   vst1q_s8(p, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
 }
 
+inline void store_bytes(uint8_t* p, U8 x) { KAIWA_QUARTERS vst1q_u8(p + 16 * i, x.v[i]); }
 inline U8 load_bytes(const uint8_t* p) { U8 r; KAIWA_QUARTERS r.v[i] = vld1q_u8(p + 16 * i); return r; }
 inline U8 low_nibbles(U8 x) { KAIWA_QUARTERS x.v[i] = vandq_u8(x.v[i], vdupq_n_u8(15)); return x; }
 inline U8 high_nibbles(U8 x) { KAIWA_QUARTERS x.v[i] = vshrq_n_u8(x.v[i], 4); return x; }

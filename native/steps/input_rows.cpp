@@ -8,37 +8,38 @@ int padded(int n) { return (n + 15) / 16 * 16; }
 }  // namespace
 
 void InputBuffer::fit(int rows, int columns, InputKind kind) {
-  const size_t size = (size_t)rows * padded(columns), blocks = (size_t)rows * (columns / block_columns);
+  const size_t size = (size_t)rows * padded(columns);
+  const size_t num_blocks = (size_t)((rows + block_rows - 1) / block_rows) * (columns / block_columns);
   if (kind.floats && floats_.size() < size) floats_.resize(size);
-  if (kind.quants && quants_.size() < size) quants_.resize(size);
-  if (kind.quants && scales_.size() < blocks) {
-    scales_.resize(blocks), offsets_.resize(blocks), sums_.resize(blocks);
-    negative_sums_.resize(2 * blocks);
-  }
+  if (kind.quants && blocks_.size() < num_blocks) blocks_.resize(num_blocks);
 }
 
 Inputs InputBuffer::from(int row, int columns) {
-  const Inputs all{floats_.data(), (size_t)padded(columns), columns, quants_.data(), scales_.data(), offsets_.data(),
-                   sums_.data(), negative_sums_.data()};
-  return skip_rows(all, row);
+  return skip_rows({floats_.data(), (size_t)padded(columns), columns, blocks_.data(), columns / block_columns, 0}, row);
 }
 
 Inputs skip_rows(const Inputs& in, int rows) {
-  const size_t blocks = (size_t)rows * (in.columns / block_columns);
-  const auto skip = [](auto* part, size_t count) { return part ? part + count : part; };
-  return {skip(in.floats, rows * in.stride), in.stride, in.columns, skip(in.quants, (size_t)rows * in.columns),
-          skip(in.scales, blocks), skip(in.offsets, blocks), skip(in.sums, blocks), skip(in.negative_sums, 2 * blocks)};
+  Inputs rest = in;
+  if (in.floats) rest.floats += rows * in.stride;
+  rest.first_row += rows;
+  return rest;
 }
 
 void copy_row(const Inputs& from, const Inputs& to, InputKind kind) {
   if (kind.floats) std::copy_n(from.floats, from.columns, const_cast<float*>(to.floats));
   if (!kind.quants) return;
-  const int blocks = from.columns / block_columns;
-  std::copy_n(from.quants, from.columns, to.quants);
-  std::copy_n(from.scales, blocks, to.scales);
-  std::copy_n(from.offsets, blocks, to.offsets);
-  std::copy_n(from.sums, blocks, to.sums);
-  std::copy_n(from.negative_sums, 2 * blocks, to.negative_sums);
+  const InputBlock* source = from.row_blocks(0);
+  InputBlock* target = to.row_blocks(0);
+  const int s = from.first_row % block_rows, t = to.first_row % block_rows;
+  for (int b = 0; b < from.columns / block_columns; ++b, ++source, ++target) {
+    std::copy_n(source->quants[s], block_columns, target->quants[t]);
+    target->scales[t] = source->scales[s];
+    target->offsets[t] = source->offsets[s];
+    target->sums[t] = source->sums[s];
+    target->negative_sums[t] = source->negative_sums[s];
+    target->negative_lows[t] = source->negative_lows[s];
+    target->negative_highs[t] = source->negative_highs[s];
+  }
 }
 
 void InputRows::reserve(int max_rows, int columns, bool is_precise) {

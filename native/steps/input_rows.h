@@ -23,9 +23,7 @@ class InputBuffer {
 
  private:
   std::vector<float> floats_;
-  std::vector<int8_t> quants_;
-  std::vector<float> scales_, offsets_, sums_;
-  std::vector<int32_t> negative_sums_;
+  std::vector<InputBlock> blocks_;
 };
 
 // The same inputs without their first rows.

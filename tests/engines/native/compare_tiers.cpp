@@ -51,28 +51,28 @@ void tell(const Kernels& tier, const std::string& kernel, const Floats& found, c
 
 // Quantized rows, and the memory they lie in.
 struct QuantizedRows {
-  QuantizedRows(const Kernels& kernels, const Floats& x, int rows, int columns) {
-    const size_t blocks = (size_t)rows * columns / block_columns;
-    quants.resize(x.size()), residual.resize(x.size());
-    scales.resize(blocks), offsets.resize(blocks), sums.resize(blocks), negative_sums.resize(2 * blocks);
+  QuantizedRows(const Kernels& kernels, const Floats& x, int rows, int columns)
+      : blocks((size_t)(rows + block_rows - 1) / block_rows * (columns / block_columns)), residual(x.size()),
+        inputs{x.data(), (size_t)columns, columns, blocks.data(), columns / block_columns, 0} {
     for (int r = 0; r < rows; ++r) {
-      const size_t b = (size_t)r * columns / block_columns, at = (size_t)r * columns;
-      kernels.quantize(x.data() + at,
-                       {nullptr, 0, columns, &quants[at], &scales[b], &offsets[b], &sums[b], &negative_sums[2 * b]},
-                       &residual[at]);
+      Inputs row = inputs;
+      row.first_row = r;
+      kernels.quantize(x.data() + (size_t)r * columns, row, residual.data() + (size_t)r * columns);
     }
-    inputs = {x.data(), (size_t)columns, columns, quants.data(), scales.data(), offsets.data(), sums.data(), negative_sums.data()};
   }
   // All that was computed, as numbers.
   Floats all() const {
-    Floats values(quants.begin(), quants.end());
-    for (const Floats* part : {&residual, &scales, &offsets, &sums}) values.insert(values.end(), part->begin(), part->end());
-    values.insert(values.end(), negative_sums.begin(), negative_sums.end());
+    Floats values = residual;
+    for (const InputBlock& block : blocks) {
+      for (const auto& row : block.quants) values.insert(values.end(), std::begin(row), std::end(row));
+      for (const auto& part : {block.scales, block.offsets, block.sums}) values.insert(values.end(), part, part + block_rows);
+      for (const auto& part : {block.negative_sums, block.negative_lows, block.negative_highs})
+        values.insert(values.end(), part, part + block_rows);
+    }
     return values;
   }
-  std::vector<int8_t> quants;
-  Floats residual, scales, offsets, sums;
-  std::vector<int32_t> negative_sums;
+  std::vector<InputBlock> blocks;
+  Floats residual;
   Inputs inputs;
 };
 

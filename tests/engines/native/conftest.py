@@ -7,7 +7,7 @@ import pytest
 from kaiwa.engines.native import _native
 
 
-@pytest.fixture(params=["portable", "avx2", "avx512", "neon"])
+@pytest.fixture(params=["portable", "avx2", "avx512", "amx", "neon"])
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The kernel tier in force during the test. Tiers that the processor lacks are skipped, in CI too."""
     tier = str(request.param)

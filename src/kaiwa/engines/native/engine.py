@@ -22,7 +22,7 @@ MAX_SEQUENCES = 4
 KV_DTYPES = {"float16": 2, "float32": 4}
 """What the key-value cache may hold, and the bytes of one number."""
 
-ISA_WORDS = {"avx512": "AVX-512 VNNI", "avx2": "AVX2", "neon": "Arm NEON", "portable": "portable"}
+ISA_WORDS = {"amx": "AMX", "avx512": "AVX-512 VNNI", "avx2": "AVX2", "neon": "Arm NEON", "portable": "portable"}
 
 
 def load(
