@@ -12,7 +12,7 @@
 
 // Where the linker can choose: the same source for wider vectors. Without fused multiply-adds (see CMakeLists.txt) every
 // version rounds alike.
-#if defined(__x86_64__) && defined(__gnu_linux__)
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
 #define KAIWA_FOR_EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define KAIWA_FOR_EACH_WIDTH
@@ -106,15 +106,14 @@ KAIWA_FOR_EACH_WIDTH Step search_q8(const Group& x) {
 
 bool write_q8_0(const Group& x, int count, uint8_t* out) {
   const Step step = search_q8(x);
-  bool is_good = true;
   for (int l = 0; l < count; ++l, out += 34) {
     const uint16_t d = f16_from_f32(step.d[l]);
+    if (!is_finite_half(d)) return false;
     const float per_step = d ? 1.0f / f32_from_f16(d) : 0.0f;
-    is_good &= is_finite_half(d);
     memcpy(out, &d, 2);
     for (int c = 0; c < block_columns; ++c) out[2 + c] = (uint8_t)(int8_t)(int)quant_q8(x[c][l], per_step);
   }
-  return is_good;
+  return true;
 }
 
 // x ≈ d * q + m with q from 0 to `top` (15 or 31), lane by lane.
@@ -192,11 +191,10 @@ KAIWA_FOR_EACH_WIDTH Fit search_with_min(const Group& x, float top) {
 bool write_with_min(const Group& x, int count, Format to, uint8_t* out) {
   const float top = to == Format::Q4_1 ? 15.0f : 31.0f;
   const Fit fit = search_with_min(x, top);
-  bool is_good = true;
   for (int l = 0; l < count; ++l, out += info(to).bytes) {
     const uint16_t halves[2] = {f16_from_f32(fit.d[l]), f16_from_f32(fit.m[l])};
+    if (!is_finite_half(halves[0]) || !is_finite_half(halves[1])) return false;
     const float m = f32_from_f16(halves[1]), per_step = halves[0] ? 1.0f / f32_from_f16(halves[0]) : 0.0f;
-    is_good &= is_finite_half(halves[0]) && is_finite_half(halves[1]);
     uint8_t low[16] = {};
     uint32_t fifth = 0;
     for (int c = 0; c < block_columns; ++c) {
@@ -208,7 +206,7 @@ bool write_with_min(const Group& x, int count, Format to, uint8_t* out) {
     if (to == Format::Q5_1) memcpy(out + 4, &fifth, 4);
     memcpy(out + info(to).bytes - 16, low, 16);
   }
-  return is_good;
+  return true;
 }
 
 }  // namespace
