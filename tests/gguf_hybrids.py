@@ -67,7 +67,7 @@ def add_qwen35(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     writer.add_ssm_time_step_rank(config["linear_num_value_heads"])
     writer.add_ssm_inner_size(config["linear_value_head_dim"] * config["linear_num_value_heads"])
     recurrent = [kind == "linear_attention" for kind in config["layer_types"]]
-    writer.add_array("qwen35.attention.recurrent_layers", recurrent)  # newer than the package's own words
+    writer.add_array(f"{writer.arch}.attention.recurrent_layers", recurrent)  # newer than the package's own words
     writer.add_full_attention_interval(4)
     writer.add_rope_dimension_sections([11, 11, 10, 0])
 

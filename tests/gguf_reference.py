@@ -34,6 +34,7 @@ ARCHITECTURES = {
     "gpt_oss": "gpt-oss",
     "gemma4_text": "gemma4",
     "qwen3_5_text": "qwen35",
+    "qwen3_5_moe_text": "qwen35moe",
 }
 """The families whose architecture in GGUF has another name."""
 
@@ -94,6 +95,7 @@ MORE_LAYER_TENSOR_NAMES = {
     "gemma3": _GEMMA_NORMS | _QK_NORMS,
     "gemma4": _GEMMA_NORMS | _QK_NORMS | GEMMA4_NAMES,
     "qwen35": QWEN35_NAMES,
+    "qwen35moe": QWEN35_NAMES | _EXPERTS | _SHARED_EXPERT,
     "phi3": {"attn_qkv.weight": "self_attn.qkv_proj.weight", "ffn_up.weight": "mlp.gate_up_proj.weight"},
 }
 """What differs in other architectures than llama."""
@@ -167,10 +169,10 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     if architecture == "gemma4":
         add_gemma4(writer, config)
     else:
-        writer.add_feed_forward_length(config["intermediate_size"])
+        writer.add_feed_forward_length(config.get("intermediate_size") or config["moe_intermediate_size"])
         writer.add_head_count_kv(kv_heads)
         writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
-    if architecture == "qwen35":
+    if architecture in ("qwen35", "qwen35moe"):
         add_qwen35(writer, config)
     if architecture not in ("phi3", "gemma4"):
         writer.add_key_length(head_dim)
@@ -195,7 +197,7 @@ def write_checkpoint(folder: Path, path: Path) -> None:
             tensor = interleave_rope(tensor, heads if "attn_q." in name else kv_heads)
         if architecture in ("gemma2", "gemma3") and theirs.endswith("norm.weight"):
             tensor = tensor + np.float32(1)
-        if architecture == "qwen35":
+        if architecture in ("qwen35", "qwen35moe"):
             tensor = convert_qwen35(theirs, tensor, config)
         writer.add_tensor(name, tensor)
     assert not weights, f"tensors without a name in GGUF: {sorted(weights)}"
@@ -223,10 +225,15 @@ def stack_experts(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             kind = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}.get(match[2], match[2])
             experts.setdefault(f"{match[1]}.{kind}.weight", []).append(tensor)
         elif match := re.fullmatch(r"(.*\.experts)\.(gate_up|down)_proj(_bias)?", name):
-            rows = tensor if match[3] else tensor.swapaxes(1, 2)
+            is_gpt_oss = f"{match[1]}.{match[2]}_proj_bias" in weights
+            rows = tensor.swapaxes(1, 2) if is_gpt_oss and not match[3] else tensor
             ending = "bias" if match[3] else "weight"
             if match[2] == "down":
                 stacked[f"{match[1]}.down_proj.{ending}"] = np.ascontiguousarray(rows)
+            elif not is_gpt_oss:
+                gates, ups = np.split(rows, 2, axis=1)
+                stacked[f"{match[1]}.gate_proj.weight"] = np.ascontiguousarray(gates)
+                stacked[f"{match[1]}.up_proj.weight"] = np.ascontiguousarray(ups)
             else:
                 stacked[f"{match[1]}.gate_proj.{ending}"] = np.ascontiguousarray(rows[:, 0::2])
                 stacked[f"{match[1]}.up_proj.{ending}"] = np.ascontiguousarray(rows[:, 1::2])

@@ -21,6 +21,7 @@ OURS_ALONE = {
     "blk.{N}.attn_rot_embd.weight",
     "blk.{N}.attn_sinks.weight",
     "blk.{N}.layer_output_scale.weight",
+    "blk.{N}.ffn_gate_up_exps.weight",
     "blk.{N}.ssm_a",
     "blk.{N}.ssm_dt.bias",
     *(name for name in FAMILIES["qwen35"].tensors if ".nextn." in name),

@@ -269,6 +269,19 @@ FAMILIES: dict[str, Family] = {
         lists={"attention.recurrent_layers": "recurrent_by_layer"},
         derive=_qwen35,
     ),
+    "qwen35moe": Family(
+        "qwen3_5_moe_text",
+        {
+            **{ours: theirs for ours, theirs in _QWEN35_TENSORS.items() if ".mlp." not in theirs},
+            **_EXPERT_TENSORS,
+            **_SHARED_EXPERT_TENSORS,
+            "blk.{N}.ffn_gate_up_exps.weight": "model.layers.{N}.mlp.experts.gate_up_proj",
+        },
+        {**_QWEN35_KEYS, **_EXPERT_KEYS},
+        _QWEN35_CONSTANTS,
+        lists={"attention.recurrent_layers": "recurrent_by_layer"},
+        derive=_qwen35,
+    ),
     "phi3": Family("phi3", _PHI3_TENSORS, _PHI3_KEYS),
     # No key says whether the weights of chosen experts sum to 1: each family's published models agree.
     "qwen2moe": Family(

@@ -31,7 +31,8 @@ def load(
             (num_experts, 2 * width, hidden),
             lambda part: [part.rows(0, width), part.rows(width, 2 * width)],
         )
-        return zipped(pairs, weights.stack(f"{name}.down_proj", (num_experts, hidden, width)))
+        way_back = f"{name}.down_proj" if f"{name}.down_proj" in weights else f"{name}.down_proj.weight"  # of GGUF
+        return zipped(pairs, weights.stack(way_back, (num_experts, hidden, width)))
     pairs = _beside(
         weights.stack(f"{name}.{gate}.weight", (num_experts, width, hidden)),
         weights.stack(f"{name}.{up}.weight", (num_experts, width, hidden)),
