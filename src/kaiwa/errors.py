@@ -10,6 +10,7 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── UnsupportedModel          no engine here runs this model family or configuration
 ├── TemplateError             a chat template cannot be read, or refuses the conversation
 ├── ContextOverflow           the prompt does not fit the context; .prompt_tokens, .context_length
+├── NumericalError            the model computed numbers that are no answer: NaN, or infinite
 ├── OutOfMemory               the model would not fit in memory; says how much it needs
 ├── CacheFailed               a quantized model could not be kept on disk
 ├── MissingExtra              an optional package is not installed; says the command
@@ -86,6 +87,10 @@ class ContextOverflow(KaiwaError, ValueError):
         )
         self.prompt_tokens = prompt_tokens
         self.context_length = context_length
+
+
+class NumericalError(KaiwaError, ArithmeticError):
+    """The model computed logits that are NaN or infinite, so that no token can be chosen."""
 
 
 class OutOfMemory(KaiwaError, MemoryError):

@@ -10,7 +10,7 @@ from kaiwa.engines.engine import EngineInfo, Slice
 from kaiwa.engines.native import _native, kv_cache, models, states, threads
 from kaiwa.engines.native.program import Program
 from kaiwa.engines.native.weights import Weights
-from kaiwa.errors import ContextOverflow, InvalidOption, did_you_mean
+from kaiwa.errors import ContextOverflow, InvalidOption, NumericalError, did_you_mean
 from kaiwa.events import Progress
 from kaiwa.sampling import Sampling
 from kaiwa.weights.checkpoint import Checkpoint
@@ -133,7 +133,12 @@ class NativeEngine:
                 continue
             assert sampler is not None, "configure() comes before the first sampled token"
             row = sum(token is not None for token in sampled)
-            sampled.append(self._native.sample(sampler, self._logits_slot, row))
+            try:
+                sampled.append(self._native.sample(sampler, self._logits_slot, row))
+            except RuntimeError as error:
+                raise NumericalError(
+                    str(error), hint="its weights are damaged or too large for its arithmetic; try another file of it"
+                ) from error
         assert len(logit_rows) == sum(token is not None for token in sampled)
         return sampled
 
