@@ -72,6 +72,8 @@ class Checkpoint:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     release: Callable[[Tensor], None] = lambda tensor: None
     """Tells the system that this tensor's file pages are not needed for now."""
+    check: Callable[[], None] = lambda: None
+    """Raises `UnusableFile` where a file has become shorter since it was opened."""
     close: Callable[[], None] = lambda: None
 
     @property

@@ -44,6 +44,7 @@ class GGUFFile:
     metadata: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
     release: Callable[[Tensor], None]
+    check: Callable[[], None]
     close: Callable[[], None]
 
 
@@ -78,7 +79,11 @@ def read(path: Path) -> GGUFFile:
             file, begin, end = homes[tensor.name]
             file.release(begin, end)
 
-        return GGUFFile(paths, parts[0].metadata, tensors, release, opened.pop_all().close)
+        def check() -> None:
+            for part in parts:
+                part.file.check()
+
+        return GGUFFile(paths, parts[0].metadata, tensors, release, check, opened.pop_all().close)
 
 
 def _part_paths(path: Path) -> list[Path]:

@@ -27,6 +27,7 @@ class MappedFile:
         except OSError as error:
             raise UnusableFile(path, kind, f"it cannot be read: {error.strerror}") from error
         self.path = path
+        self.kind = kind
         self.num_bytes = len(self.data)
         self._whole = memoryview(self.data)
         self._views: list[memoryview] = []
@@ -36,6 +37,16 @@ class MappedFile:
         view = self._whole[begin:end]
         self._views.append(view)
         return view
+
+    def check(self) -> None:
+        """Raise `UnusableFile` where the file has become shorter: to read what is gone would end the process."""
+        if self.data.size() < self.num_bytes:
+            raise UnusableFile(
+                self.path,
+                self.kind,
+                f"it became shorter while it was in use: {self.data.size():,} of {self.num_bytes:,} bytes are left",
+                hint="load it again when nothing writes to it any more",
+            )
 
     def read_in_order(self) -> None:
         """Tell the system that the file will be read from its start to its end."""

@@ -99,6 +99,7 @@ def _open_gguf(path: Path) -> Checkpoint:
             files=file.paths,
             metadata=file.metadata,
             release=lambda tensor: file.release(originals[tensor.name]),
+            check=file.check,
             close=opened.pop_all().close,
         )
 
@@ -140,6 +141,7 @@ def _open_safetensors(folder: Path) -> Checkpoint:
             tensors={name: replace(tensor, name=name) for name, tensor in originals.items()},
             files=files.paths,
             release=release,
+            check=files.check,
             close=opened.pop_all().close,
         )
 

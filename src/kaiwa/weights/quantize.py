@@ -148,6 +148,7 @@ def _rounded(checkpoint: Checkpoint, tensor: Tensor, format: str, rounder: Round
     row_bytes = FORMATS[tensor.format].num_bytes(tensor.shape[-1:])
     step = max(_PIECE_BYTES // row_bytes, 1) * row_bytes
     for begin in range(0, len(tensor.data), step):
+        checkpoint.check()
         try:
             yield rounder.round(tensor.data[begin : begin + step], tensor.format, format)
         except OverflowError as error:

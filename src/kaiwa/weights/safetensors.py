@@ -38,6 +38,7 @@ class SafetensorsFiles:
     tensors: Mapping[str, Tensor]
     paths: tuple[Path, ...]
     release: Callable[[Tensor], None]
+    check: Callable[[], None]
     close: Callable[[], None]
 
 
@@ -67,7 +68,11 @@ def read(folder: Path, *, also: Set[str] = frozenset()) -> SafetensorsFiles:
             file, begin, end = ranges[tensor.name]
             file.release(begin, end)
 
-        return SafetensorsFiles(tensors, tuple(shards), release, opened.pop_all().close)
+        def check() -> None:
+            for file, _, _ in ranges.values():
+                file.check()
+
+        return SafetensorsFiles(tensors, tuple(shards), release, check, opened.pop_all().close)
 
 
 def read_json(path: Path, kind: str) -> dict[str, Any]:

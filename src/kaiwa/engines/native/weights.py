@@ -112,6 +112,7 @@ class Weights:
         return UnsupportedModel(f"{self._checkpoint.path} has no tensor {name!r}, which its family needs")
 
     def _pack(self, tensor: Tensor, rows: int, columns: int) -> Matrix:
+        self._checkpoint.check()
         try:
             if isinstance(tensor, QuantizedTensor):
                 matrix = quantized.pack(tensor, rows, columns, self._pool)
