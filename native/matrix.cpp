@@ -9,8 +9,26 @@
 #include "half.h"
 #include "pack.h"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace kaiwa {
 namespace {
+
+constexpr size_t cache_line = 64, huge_page = 2 << 20;
+
+// Memory that begins with a cache line; what is large, on pages of 2 MB where the system has them.
+uint8_t* allocate(size_t size) {
+  const size_t alignment = size >= huge_page ? huge_page : cache_line;
+  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (!memory) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+  // Whole pages only: the rest of the last one would be memory that nobody asked for.
+  if (size >= huge_page) madvise(memory, size / huge_page * huge_page, MADV_HUGEPAGE);
+#endif
+  return static_cast<uint8_t*>(memory);
+}
 
 // Block sizes: ggml's block structures, in the GGUF files' own documentation.
 constexpr FormatInfo formats[num_formats + 1] = {
@@ -85,9 +103,7 @@ Matrix::Matrix(Format format, int rows, int columns, int group) : format_(format
                                 " rows of " + std::to_string(columns) + " columns");
   num_panels_ = (rows + panel_rows - 1) / panel_rows;
   layout_ = panel_layout(format, columns, group);
-  const size_t size = (num_panels_ * layout_.bytes + 63) / 64 * 64;
-  data_.reset(static_cast<uint8_t*>(std::aligned_alloc(64, size)));
-  if (!data_) throw std::bad_alloc();
+  data_.reset(allocate(num_panels_ * layout_.bytes));
 }
 
 Matrix::Matrix(Format format, const uint8_t* data, size_t num_bytes, int rows, int columns, ThreadPool& pool)

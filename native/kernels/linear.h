@@ -217,6 +217,10 @@ template <Format F, int T> inline void multiply_block(const Block& block, const 
   for (int t = 0; t < T; ++t) acc[t] = scaled<F>(acc[t], block, in, first + t, low[t], high[t]);
 }
 
+// How far ahead of the kernel weights are fetched, in bytes. The processor's own guesses end with each page; this was
+// the best of 2 to 32 KiB, and half as fast again as leaving it to them.
+constexpr int ahead = 16384;
+
 // Few rows: blocks are unpacked as they are met.
 template <Format F, int T>
 void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token, const Outputs& out) {
@@ -226,8 +230,10 @@ void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token
   const int lane = (in.first_row + token) % block_rows;
   F32 acc[T];
   for (int t = 0; t < T; ++t) acc[t] = splat(0.0f);
-  for (int b = 0; b < matrix.columns() / block_columns; ++b)
+  for (int b = 0; b < matrix.columns() / block_columns; ++b) {
+    for (int line = 0; line < quant_bytes(F); line += 64) __builtin_prefetch(p + quant_bytes(F) * b + ahead + line);
     multiply_block<F, T>(unpack_block<F>(p, at, b), inputs[b], lane, acc);
+  }
   for (int t = 0; t < T; ++t) write(out, token + t, acc[t]);
 }
 
