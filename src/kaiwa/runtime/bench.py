@@ -21,7 +21,7 @@ from kaiwa.runtime.planning import decode_limit
 PEERS = ("llama.cpp",)
 CONTEXT_LENGTH = 2048
 SHORT_PROMPT = 16
-BANDWIDTH_BYTES = 256_000_000
+MAX_BANDWIDTH_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +96,17 @@ def measure(
     makes: list[contenders.Make] = [partial(contenders.load_kaiwa, quantization=quantization), *_peers(against)]
     path = resolve(model)
     threads = choose(threads)
-    bandwidths = [_bandwidth(threads)]
     with ExitStack() as children:
         racers = [
             children.enter_context(Contender(make, path, threads=threads, context_length=CONTEXT_LENGTH))
             for make in makes
         ]
         ours = racers[0].loaded
+        assert ours.card is not None
+        bandwidths = [_bandwidth(threads, ours.card.weights_bytes)]
         prompts, answers = _race(racers, list(ours.text_ids), (prompt_tokens, new_tokens), runs, on_run)
-    bandwidths.append(_bandwidth(threads))
+    bandwidths.append(_bandwidth(threads, ours.card.weights_bytes))
     measured = [_medians(racer, prompt, answer) for racer, prompt, answer in zip(racers, prompts, answers, strict=True)]
-    assert ours.card is not None
     limit = _limit(ours.card, new_tokens, max(bandwidths))
     return Report(
         card=ours.card,
@@ -164,11 +164,14 @@ def _limit(card: ModelCard, new_tokens: int, bandwidth: float) -> float:
     return decode_limit(card.weights_bytes, per_token * (SHORT_PROMPT + new_tokens // 2), bandwidth)
 
 
-def _bandwidth(threads: int) -> float:
-    """Bytes per second that the threads can read of memory together."""
+def _bandwidth(threads: int, num_bytes: int) -> float:
+    """Bytes per second that the threads can read together, over as many bytes as the model has.
+
+    A small model may stay in the processor's last cache from one token to the next, which is faster than memory.
+    """
     from kaiwa.engines.native import _native
 
-    return float(_native.read_bandwidth(threads, BANDWIDTH_BYTES))
+    return float(_native.read_bandwidth(threads, min(num_bytes, MAX_BANDWIDTH_BYTES)))
 
 
 def _peers(against: str | None) -> list[contenders.Make]:
