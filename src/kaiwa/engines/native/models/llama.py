@@ -104,7 +104,8 @@ def _attention(
 ) -> Value:
     hidden, eps, name = config["hidden_size"], config["rms_norm_eps"], f"model.layers.{layer}"
     normed = program.rms_norm(x, weights.vector(f"{name}.input_layernorm.weight", hidden), eps)
-    q, k, v = program.linear(normed, project_heads(weights, f"{name}.self_attn", heads, hidden))
+    # What decides where a token looks is worth more than 8 bits: a third less divergence for a tenth of the time.
+    q, k, v = program.linear(normed, project_heads(weights, f"{name}.self_attn", heads, hidden), is_precise=True)
     attended = program.attention(q, k, v, layer, heads)
     output = project(weights, f"{name}.self_attn.o_proj", hidden, heads.num_heads * heads.head_dim)
     (x,) = program.linear(attended, [output], onto=x)
