@@ -99,6 +99,8 @@ def test_an_interrupted_pipe_ends_quietly(model_path: Path) -> None:
     running = subprocess.Popen(
         [*KAIWA, "chat", str(model_path), "do_sample=False", "max_new_tokens=2000"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background has it ignored, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     with running:
         assert running.stdin is not None
