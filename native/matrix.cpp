@@ -49,7 +49,7 @@ int read_quant(Format f, const PanelLayout& at, const uint8_t* panel, int b, int
     const uint8_t nibbles = panel[256 * b + 64 * (c / 4 % 4) + 4 * r + c % 4];
     q = c < 16 ? nibbles & 15 : nibbles >> 4;
   }
-  if (codes(f)) return codes(f)[q];
+  if (has_codes(f)) return codes(f)[q];
   if (high_bytes(f) == 64)
     q |= (panel[at.high + 64 * b + 8 * (c / 4) + r / 2] >> (4 * (r % 2) + c % 4) & 1) << quant_bytes(f) / 64;
   if (high_bytes(f) == 128) q |= pair(panel + at.high + 128 * b) << 4;

@@ -61,14 +61,12 @@ constexpr int zero_point_bits(Format f) {
 // Whether stored numbers exceed 127.
 constexpr bool is_wide(Format f) { return zero_point_bits(f) == 7; }
 
-// The sixteen numbers that nibbles stand for, with the zero point added; null where a nibble is a number.
+// The sixteen numbers that nibbles stand for, with the zero point added, in formats that have codes.
 // IQ4_NL's and e2m1's (doubled): ggml/src/ggml-common.h, and the OCP Microscaling Formats specification 1.0.
 inline constexpr uint8_t iq4_codes[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
 inline constexpr uint8_t e2m1_codes[16] = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
-constexpr const uint8_t* codes(Format f) {
-  if (f == Format::IQ4_NL || f == Format::IQ4_XS) return iq4_codes;
-  return f == Format::MXFP4 ? e2m1_codes : nullptr;
-}
+constexpr bool has_codes(Format f) { return f == Format::IQ4_NL || f == Format::IQ4_XS || f == Format::MXFP4; }
+constexpr const uint8_t* codes(Format f) { return f == Format::MXFP4 ? e2m1_codes : iq4_codes; }
 
 // Bytes that 32 columns of a panel take: quants (pairs of bits, nibbles or bytes), then the bits above them.
 constexpr int quant_bytes(Format f) {

@@ -99,7 +99,7 @@ template <Format F> inline void load_block(const uint8_t* p, const PanelLayout& 
       w[v + 4] = high_nibbles(pair);
     }
   }
-  if constexpr (codes(F) != nullptr)
+  if constexpr (has_codes(F))
     for (int v = 0; v < 8; ++v) w[v] = look_up(w[v], codes(F));
   if constexpr (high_bytes(F) == 64)
     for (int v = 0; v < 8; ++v) w[v] = add_where(w[v], p + at.high + 64 * b + 8 * v, quant_bytes(F) == 128 ? 4 : 16);
