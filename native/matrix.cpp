@@ -62,15 +62,15 @@ struct ScaleAndMin {
 
 ScaleAndMin read_scale(Format f, const PanelLayout& at, const uint8_t* panel, int b, int r, int c) {
   const auto half = [&](size_t part, int block) { return f32_from_f16(read_half(panel + part + 32 * block + 2 * r)); };
-  const uint8_t byte = panel[at.scales + scale_bytes(f) * b + (has_halves(f) ? 16 * (c / 16) : 0) + r];
+  const auto byte = [&] { return panel[at.scales + scale_bytes(f) * b + (has_halves(f) ? 16 * (c / 16) : 0) + r]; };
   switch (f) {
-    case Format::Q2_K: return {half(at.d, b / 8) * (byte & 15), -(half(at.dmin, b / 8) * (byte >> 4))};
+    case Format::Q2_K: return {half(at.d, b / 8) * (byte() & 15), -(half(at.dmin, b / 8) * (byte() >> 4))};
     case Format::Q3_K:
     case Format::Q6_K:
-    case Format::IQ4_XS: return {half(at.d, b / 8) * (int8_t)byte, 0};
+    case Format::IQ4_XS: return {half(at.d, b / 8) * (int8_t)byte(), 0};
     case Format::Q4_K:
-    case Format::Q5_K: return {half(at.d, b / 8) * byte, -(half(at.dmin, b / 8) * panel[at.mins + 16 * b + r])};
-    case Format::MXFP4: return {f32_from_e8m0(byte), 0};
+    case Format::Q5_K: return {half(at.d, b / 8) * byte(), -(half(at.dmin, b / 8) * panel[at.mins + 16 * b + r])};
+    case Format::MXFP4: return {f32_from_e8m0(byte()), 0};
     case Format::Int8: return {read_float(panel + at.scales, r), 0};
     case Format::Int4: {
       const int group = b * block_columns / at.group;
