@@ -16,8 +16,8 @@ from kaiwa.sampling import Sampling
 from kaiwa.text.chat_template import ChatTemplate
 from kaiwa.text.tokenizer import Tokenizer
 from kaiwa.weights.checkpoint import Checkpoint
+from kaiwa.weights.hub import DEFAULT_MODEL as DEFAULT_MODEL
 
-DEFAULT_MODEL = "smollm2:135m"
 ENGINES = ("auto", "native")
 
 OnProgress = Callable[[Progress], None]
