@@ -46,6 +46,7 @@ THIRD_PARTY = {
     "tokenizers": ("text",),
     "prompt_toolkit": ("terminal",),
     "rich": ("terminal", "cli"),
+    "pydantic": ("apps",),
 }
 OPTIONAL = {
     "llama_cpp": ("runtime",),
