@@ -13,6 +13,7 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── NumericalError            the model computed numbers that are no answer: NaN, or infinite
 ├── OutOfMemory               the model would not fit in memory; says how much it needs
 ├── CacheFailed               a quantized model could not be kept on disk
+├── EngineCrashed             the process that holds a model ended by itself; .exit_code
 ├── MissingExtra              an optional package is not installed; says the command
 └── Cancelled                 the work was stopped on request
 """
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class KaiwaError(Exception):
@@ -32,6 +34,16 @@ class KaiwaError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors cross between processes as they are, whatever they were made from."""
+        return _rebuilt, (type(self), self.args), self.__dict__
+
+
+def _rebuilt(kind: type[KaiwaError], arguments: tuple[Any, ...]) -> KaiwaError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    return error
 
 
 class InvalidOption(KaiwaError, ValueError):
@@ -99,6 +111,17 @@ class OutOfMemory(KaiwaError, MemoryError):
 
 class CacheFailed(KaiwaError):
     """What Kaiwa makes once and keeps could not be written to its folder."""
+
+
+class EngineCrashed(KaiwaError):
+    """The process that holds a model ended by itself, and with it what it was answering.
+
+    `exit_code` is what the system says of it: negative where a signal ended it; None where it never began.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", exit_code: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
 
 
 class MissingExtra(KaiwaError, ImportError):

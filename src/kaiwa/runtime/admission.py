@@ -1,0 +1,64 @@
+"""What a load and its pool say to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from kaiwa.chat.model import ChatModel
+from kaiwa.events import Progress
+
+
+class PooledModel(ChatModel, Protocol):
+    """A model that can be unloaded."""
+
+    def close(self) -> None:
+        """Give its memory back. What is being answered ends with an error."""
+        ...
+
+
+class Admission(Protocol):
+    """A load's place in a pool. `admit`, `report` and `check` raise `Cancelled` where nobody wants it any more."""
+
+    @property
+    def most_bytes(self) -> int | None:
+        """What all models of the pool may take together; None where there is no limit."""
+        ...
+
+    @property
+    def share_bytes(self) -> int | None:
+        """What each of them may take if all take the same."""
+        ...
+
+    def admit(self, num_bytes: int) -> None:
+        """To be called once, before memory is taken. Waits until others have made room.
+
+        Raises `OutOfMemory` with the arithmetic where there will be none.
+        """
+        ...
+
+    def report(self, progress: Progress) -> None:
+        """Tell everybody who waits how far the load has come."""
+        ...
+
+    def check(self) -> None:
+        """To be called now and then where nothing else is."""
+        ...
+
+    def lost(self, error: Exception) -> None:
+        """A model that was loaded cannot be used any more: the next who asks for it gets a new one."""
+        ...
+
+
+Load = Callable[[Admission], PooledModel]
+"""How a model comes into a pool. Called in a thread of its own; raises what those shall see who wait."""
+
+
+def ready(make: Callable[[], PooledModel]) -> Load:
+    """A load of a model that needs no memory worth counting, such as one with a scripted engine."""
+
+    def load(admission: Admission) -> PooledModel:
+        admission.admit(0)
+        return make()
+
+    return load
