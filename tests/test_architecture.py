@@ -41,6 +41,8 @@ LEVELS = {
 
 # Who may use a package from PyPI. What is in neither table is used nowhere, numpy above all.
 THIRD_PARTY = {
+    "httpx2": ("chat", "weights"),
+    "huggingface_hub": ("weights",),
     "jinja2": ("text",),
     "markdown_it": ("terminal",),
     "tokenizers": ("text",),

@@ -103,9 +103,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A long task's progress. `stage` is what is being done ("download", "load"); `done` of `total` in `unit`s."""
+    """A long task's progress. `stage` is what is being done ("download", "load"); `done` of `total` in `unit`s.
+
+    `detail` is a sentence for people where there is something to say.
+    """
 
     stage: str
     done: int
     total: int
     unit: Literal["bytes", "tensors"] = "bytes"
+    detail: str = ""

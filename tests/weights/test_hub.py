@@ -53,18 +53,11 @@ def test_paths_lead_to_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_near_name_is_offered() -> None:
     error = not_found("smolm2:135m")
     assert str(error) == "there is no model 'smolm2:135m', and no file or folder of that name"
-    assert error.hint == "did you mean 'smollm2:135m'?"
+    assert error.hint.startswith("did you mean 'smollm2:135m'?; or a name on the hub: org/name")
 
 
 def test_a_far_name_lists_what_is_known() -> None:
-    assert "smollm2:135m" in not_found("gpt").hint
-
-
-@pytest.mark.parametrize("name", ["Qwen/Qwen2.5-0.5B-Instruct", "bartowski/Llama-3.2-1B-GGUF:Q4_K_M"])
-def test_a_hub_name_says_that_a_path_works(name: str) -> None:
-    error = not_found(name)
-    assert "does not fetch from the Hugging Face Hub" in str(error)
-    assert "path" in error.hint
+    assert "smollm2:135m" in not_found("xyz").hint
 
 
 def test_a_path_that_is_not_there_offers_its_neighbour(tmp_path: Path) -> None:

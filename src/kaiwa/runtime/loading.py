@@ -55,7 +55,7 @@ def load(
 
     Raises what `LLM` says.
     """
-    from kaiwa.weights.hub import MODELS, resolve
+    from kaiwa.weights.hub import display_name, recommended, resolve
     from kaiwa.weights.open import open_checkpoint
 
     _check_engine(engine)
@@ -70,14 +70,12 @@ def load(
     try:
         tokenizer = _tokenizer(checkpoint)
         template = _template(tokenizer)
-        recommended = MODELS[model].generation_config if model in MODELS else {}
-        sampling = Sampling.from_generation_config({**recommended, **checkpoint.generation_config})
+        sampling = Sampling.from_generation_config({**recommended(model), **checkpoint.generation_config})
         if isinstance(engine, str):
             engine = _load_engine(checkpoint, options, on_progress)
     finally:
         checkpoint.close()  # the engine has packed its own
-    name = model if model in MODELS else path.name
-    return Parts(str(name), engine, tokenizer, template, sampling)
+    return Parts(display_name(model, path), engine, tokenizer, template, sampling)
 
 
 def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: OnProgress | None) -> Engine:

@@ -1,0 +1,85 @@
+"""Fetch a model from the hub by its name, or find what is here of it where the hub cannot be reached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from kaiwa.errors import ModelNotFound
+from kaiwa.events import Progress
+from kaiwa.weights import hub_cache, hub_fetch
+from kaiwa.weights.hub_choice import Choice, choose
+from kaiwa.weights.hub_client import HubClient, Repository, Unreachable
+from kaiwa.weights.hub_name import HubName
+from kaiwa.weights.hub_receipt import Receipt
+
+_INDEX = "model.safetensors.index.json"
+
+
+def fetch(name: HubName, *, token: str | None, on_progress: Callable[[Progress], None]) -> Receipt:
+    """The model of this name as the hub has it now; offline, as it was fetched last.
+
+    `on_progress` hears of a quantization that Kaiwa chose itself in the stage "choose", before any byte is fetched.
+    Raises what `hub.resolve` says.
+    """
+    folder = hub_cache.folder(name.repo)
+    client = HubClient(token)
+    try:
+        repository = client.look_up(name.repo, name.revision)
+    except Unreachable:
+        if receipt := _without_network(name, folder):
+            return receipt
+        raise
+    choice = choose(repository.files, name)
+    total = sum(repository.files[file].num_bytes for file in choice.files)
+    if choice.others:
+        on_progress(Progress("choose", 0, total, detail=_words(name, choice)))
+    snapshot = hub_fetch.fetch(client, repository, choice.files, folder, on_progress=on_progress)
+    folder.note(name.revision, repository.commit)
+    return _keep(name, repository, choice, snapshot)
+
+
+def _keep(name: HubName, repository: Repository, choice: Choice, snapshot: Path) -> Receipt:
+    receipt = Receipt(
+        name=str(name),
+        repo=name.repo,
+        revision=name.revision,
+        commit=repository.commit,
+        folder=str(snapshot),
+        entry=choice.entry,
+        files={file: repository.files[file].num_bytes for file in choice.files},
+        quantization=choice.quantization,
+        licence=repository.licence,
+    )
+    receipt.write()
+    return receipt
+
+
+def _without_network(name: HubName, folder: hub_cache.RepositoryFolder) -> Receipt | None:
+    """What Hugging Face's own programs, or an earlier revision of this name, left whole in the shared cache."""
+    commit = folder.commit_of(name.revision)
+    here = folder.files_of(commit) if commit else []
+    try:
+        choice = choose(here, name)
+    except ModelNotFound:
+        return None
+    snapshot = folder.snapshot(commit)
+    if len(choice.files) < choice.num_parts or (_INDEX in choice.files and not _has_all_shards(snapshot)):
+        return None
+    sizes = {file: (snapshot / file).stat().st_size for file in choice.files}
+    return Receipt(str(name), name.repo, name.revision, commit, str(snapshot), choice.entry, sizes, choice.quantization)
+
+
+def _has_all_shards(snapshot: Path) -> bool:
+    try:
+        shards = set(json.loads((snapshot / _INDEX).read_text())["weight_map"].values())
+    except (OSError, ValueError, LookupError, AttributeError):
+        return False
+    return all((snapshot / str(shard)).is_file() for shard in shards)
+
+
+def _words(name: HubName, choice: Choice) -> str:
+    """What was chosen, and how to choose otherwise."""
+    others = ", ".join(choice.others)
+    return f"{name} is there as {others} too; taking {choice.quantization} (choose with {name.repo}:NAME)"
