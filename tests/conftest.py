@@ -13,6 +13,8 @@ import pytest
 
 from required import absent
 
+pytest_plugins = ["hub_fixtures"]
+
 MODEL_FILES = (".gguf", ".safetensors")
 PATIENCE_S = 2.0
 

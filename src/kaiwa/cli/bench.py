@@ -90,6 +90,7 @@ def _say_progress(done: int, total: int) -> None:
 def table(report: Report) -> str:
     """What was measured, for people: a column for each runtime, and how they compare."""
     from kaiwa.terminal import words
+    from kaiwa.terminal.table import aligned
 
     def column(measured: Measured) -> list[str]:
         return [
@@ -109,7 +110,7 @@ def table(report: Report) -> str:
         [
             f"{report.card.name} ({words.kind(report.card)}), {report.card.engine}, median of {report.runs} runs",
             "",
-            *_aligned(columns),
+            *aligned(columns),
             "",
             f"The first token came {report.first_token_s:.2f} s after a question of ten tokens.",
             f"Memory reads {bandwidth}, which allows {report.decode_limit_tokens_per_s:,.0f} tokens/s: "
@@ -121,6 +122,7 @@ def table(report: Report) -> str:
 def quality_table(report: QualityReport) -> str:
     """What quantizing costs, for people: a column for each model."""
     from kaiwa.terminal import words
+    from kaiwa.terminal.table import aligned
 
     def column(quality: Quality, *, is_reference: bool = False) -> list[str]:
         against = ["", "", ""]
@@ -132,18 +134,5 @@ def quality_table(report: QualityReport) -> str:
     names = ["", "most weights", "memory", "perplexity", "mean KL, nats", "max KL", "same first choice"]
     columns = [names, column(report.reference, is_reference=True), *map(column, report.compared)]
     return "\n".join(
-        [f"{report.num_tokens:,} tokens of English and code, beside unquantized weights", "", *_aligned(columns)]
+        [f"{report.num_tokens:,} tokens of English and code, beside unquantized weights", "", *aligned(columns)]
     )
-
-
-def _aligned(columns: list[list[str]]) -> list[str]:
-    """Rows of text: the first column to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in columns]
-    rows = zip(*columns, strict=True)
-    return [
-        "  ".join(
-            cell.rjust(width) if index else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

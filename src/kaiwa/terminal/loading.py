@@ -14,7 +14,13 @@ Model = TypeVar("Model")
 PATIENCE_S = 0.4
 """A load that takes no longer shows nothing."""
 FRAME_S = 0.1
-STAGES = {"download": "downloading", "quantize": "quantizing", "load": "loading"}
+STAGES = {
+    "choose": "looking up",
+    "waiting": "waiting for another process",
+    "download": "downloading",
+    "quantize": "quantizing",
+    "load": "loading",
+}
 
 
 def load(work: Callable[[Callable[[Progress], None]], Model], *, meanwhile: Callable[[], None] | None = None) -> Model:
@@ -62,6 +68,8 @@ class Loading(Generic[Model]):
 
     def _report(self, progress: Progress) -> None:
         self.progress = progress
+        if progress.detail:
+            print(progress.detail, file=sys.stderr)
 
 
 def _show_bar(loading: Loading[Model]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from kaiwa.chat.model import ModelCard
@@ -23,6 +24,15 @@ def in_bytes(count: int) -> str:
     while size >= 999.5 and len(units) > 1:
         size, units = size / 1_000, units[1:]
     return f"{size:.1f} {units[0]}" if size < 9.95 else f"{size:,.0f} {units[0]}"
+
+
+def ago(moment: float) -> str:
+    """How long ago it was, roughly: "3 hours ago"; `moment` in seconds since 1970."""
+    seconds = max(time.time() - moment, 0)
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if count := int(seconds // size):
+            return f"{count:,} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
 
 
 def in_parameters(count: int) -> str:

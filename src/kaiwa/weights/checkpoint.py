@@ -7,6 +7,7 @@ files too; `weights.names` translates.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -80,3 +81,12 @@ class Checkpoint:
     def num_bytes(self) -> int:
         """Bytes of all tensors."""
         return sum(tensor.num_bytes for tensor in self.tensors.values())
+
+    @property
+    def main_format(self) -> str:
+        """The number format of most of the weights' bytes in layers; embeddings are often stored more finely."""
+        sizes: Counter[str] = Counter()
+        for tensor in self.tensors.values():
+            if len(tensor.shape) >= 2:
+                sizes[tensor.format] += tensor.num_bytes
+        return sizes.most_common(1)[0][0] if sizes else "none"

@@ -86,6 +86,15 @@ def read(path: Path) -> GGUFFile:
         return GGUFFile(paths, parts[0].metadata, tensors, release, check, opened.pop_all().close)
 
 
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The keys of one file, also where its tensors have formats that Kaiwa does not read. Raises what `read` raises."""
+    file = MappedFile(path, KIND)
+    try:
+        return _read_keys(HeaderReader(file))[0]
+    finally:
+        file.close()
+
+
 def _part_paths(path: Path) -> list[Path]:
     match = PART.fullmatch(path.name)
     if not match or not file_kinds.exists(path):
@@ -139,15 +148,7 @@ def _join(parts: list[_Part]) -> dict[str, Tensor]:
 
 def _read_part(file: MappedFile) -> _Part:
     reader = HeaderReader(file)
-    _check_magic(file, reader)
-    num_tensors = reader.count("tensors", _MIN_TENSOR_BYTES)
-    num_keys = reader.count("keys", _MIN_KEY_BYTES)
-    metadata: dict[str, Any] = {}
-    for index in range(num_keys):
-        key = reader.text(f"the name of key {index}")
-        if key in metadata:
-            raise reader.failure(f"key {key!r} is there twice")
-        metadata[key] = reader.value(reader.number(U32, f"the type of key {key!r}"), f"key {key!r}")
+    metadata, num_tensors = _read_keys(reader)
     alignment = _alignment(metadata, reader)
     infos = [_read_info(reader, index) for index in range(num_tensors)]
     start = -(-reader.at // alignment) * alignment
@@ -159,6 +160,20 @@ def _read_part(file: MappedFile) -> _Part:
     file.release(0, reader.at)
     file.read_in_order()
     return _Part(file, metadata, tensors, ranges)
+
+
+def _read_keys(reader: HeaderReader) -> tuple[dict[str, Any], int]:
+    """The keys with their values, and the number of tensors, whose list follows."""
+    _check_magic(reader.file, reader)
+    num_tensors = reader.count("tensors", _MIN_TENSOR_BYTES)
+    num_keys = reader.count("keys", _MIN_KEY_BYTES)
+    metadata: dict[str, Any] = {}
+    for index in range(num_keys):
+        key = reader.text(f"the name of key {index}")
+        if key in metadata:
+            raise reader.failure(f"key {key!r} is there twice")
+        metadata[key] = reader.value(reader.number(U32, f"the type of key {key!r}"), f"key {key!r}")
+    return metadata, num_tensors
 
 
 def _check_magic(file: MappedFile, reader: HeaderReader) -> None:

