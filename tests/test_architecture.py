@@ -45,10 +45,13 @@ THIRD_PARTY = {
     "huggingface_hub": ("weights",),
     "jinja2": ("text",),
     "markdown_it": ("terminal",),
+    "pydantic": ("apps", "server"),
+    "pydantic_core": ("server",),
     "tokenizers": ("text",),
     "prompt_toolkit": ("terminal",),
     "rich": ("terminal", "cli"),
-    "pydantic": ("apps",),
+    "starlette": ("server",),
+    "uvicorn": ("server",),
 }
 OPTIONAL = {
     "llama_cpp": ("runtime",),

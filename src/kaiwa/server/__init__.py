@@ -1,0 +1,1 @@
+"""The HTTP server: other people's APIs in front of Kaiwa's models."""

@@ -1,0 +1,144 @@
+"""The answers of `/v1/chat/completions`: events made into one object, or into chunks as they come."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaiwa.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall, Usage
+from kaiwa.server.event_stream import DONE, event
+from kaiwa.server.json_text import dumps, quoted
+from kaiwa.server.merge import Numbered
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What all objects of one answer have in common."""
+
+    model: str
+    id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
+    created_s: int = field(default_factory=lambda: int(time.time()))
+
+    def to_dict(self, kind: str) -> dict[str, Any]:
+        """The fields in OpenAI's words."""
+        return {"id": self.id, "object": kind, "created": self.created_s, "model": self.model}
+
+
+def usage_object(usages: Iterable[Usage]) -> dict[str, Any]:
+    """The tokens of an answer: its prompt once, and what was written in all choices."""
+    usages = list(usages)
+    prompt, written = usages[0].prompt_tokens, sum(usage.generated_tokens for usage in usages)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {"cached_tokens": usages[0].cached_tokens},
+    }
+
+
+@dataclass(slots=True)
+class _Choice:
+    """What has come of one choice."""
+
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    finished: Finished | None = None
+
+    def add(self, event: Event) -> None:
+        if event.text:
+            self.text.append(event.text)
+        elif isinstance(event, ReasoningDelta):
+            self.reasoning.append(event.reasoning)
+        elif isinstance(event, ToolCall):
+            self.calls.append(event)
+        elif isinstance(event, Finished):
+            self.finished = event
+
+    def to_dict(self, index: int) -> dict[str, Any]:
+        assert self.finished is not None
+        text = "".join(self.text)
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": text or None if self.calls else text,
+            "refusal": None,
+        }
+        if self.reasoning:
+            message["reasoning_content"] = message["reasoning"] = "".join(self.reasoning)
+        if self.calls:
+            message["tool_calls"] = [_call_object(call) for call in self.calls]
+        return {
+            "index": index,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": self.finished.finish_reason,
+        }
+
+
+async def whole(events: AsyncGenerator[Numbered], *, head: Head, num_choices: int) -> dict[str, Any]:
+    """The object of an answer that is not streamed."""
+    choices = [_Choice() for _ in range(num_choices)]
+    async with aclosing(events):
+        async for index, happened in events:
+            choices[index].add(happened)
+    usages = [choice.finished.usage for choice in choices if choice.finished]
+    return {
+        **head.to_dict("chat.completion"),
+        "choices": [choice.to_dict(index) for index, choice in enumerate(choices)],
+        "usage": usage_object(usages),
+        "service_tier": "default",
+        "system_fingerprint": None,
+    }
+
+
+async def chunks(events: AsyncGenerator[Numbered], *, head: Head, include_usage: bool) -> AsyncGenerator[bytes]:
+    """The chunks of an answer that is streamed, as events of the connection."""
+    writer = _Writer(head, include_usage=include_usage)
+    usages: dict[int, Usage] = {}
+    begun: set[int] = set()
+    async with aclosing(events):
+        async for index, happened in events:
+            if index not in begun:
+                begun.add(index)
+                yield writer.delta(index, '"role":"assistant","content":""')
+            if isinstance(happened, TextDelta):
+                yield writer.delta(index, '"content":' + quoted(happened.text))
+            elif isinstance(happened, ReasoningDelta):
+                thought = quoted(happened.reasoning)
+                yield writer.delta(index, f'"reasoning_content":{thought},"reasoning":{thought}')
+            elif isinstance(happened, ToolCall):
+                call = {"index": 0, **_call_object(happened)}
+                yield writer.delta(index, '"tool_calls":[' + dumps(call) + "]")
+            elif isinstance(happened, Finished):
+                usages[index] = happened.usage
+                yield writer.delta(index, "", finish_reason=quoted(happened.finish_reason))
+    if include_usage:
+        yield writer.usage(usage_object(usages[index] for index in sorted(usages)))
+    yield DONE
+
+
+class _Writer:
+    """Writes chunks of a fixed shape: only what differs from token to token is made into JSON for it."""
+
+    def __init__(self, head: Head, *, include_usage: bool) -> None:
+        self._head = dumps({**head.to_dict("chat.completion.chunk"), "system_fingerprint": None})[:-1]
+        self._usage = ',"usage":null' if include_usage else ""
+
+    def delta(self, index: int, fields: str, *, finish_reason: str = "null") -> bytes:
+        return event(
+            f'{self._head},"choices":[{{"index":{index},"delta":{{{fields}}},"logprobs":null,'
+            f'"finish_reason":{finish_reason}}}]{self._usage}}}'
+        )
+
+    def usage(self, usage: dict[str, Any]) -> bytes:
+        return event(f'{self._head},"choices":[],"usage":{dumps(usage)}}}')
+
+
+def _call_object(call: ToolCall) -> dict[str, Any]:
+    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

@@ -1,0 +1,50 @@
+"""`POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kaiwa.server.chat import answer
+from kaiwa.server.chat.objects import ChatCompletion
+from kaiwa.server.chat.request import ChatRequest, ask
+from kaiwa.server.connection import while_connected
+from kaiwa.server.endpoint import Endpoint, json_response
+from kaiwa.server.errors import ApiError, incompatible, openai_object
+from kaiwa.server.event_stream import EventStream, event
+from kaiwa.server.json_text import dumps
+from kaiwa.server.serving import Serving
+
+
+async def create(serving: Serving, request: Request, body: ChatRequest) -> Response:
+    """Answer a conversation."""
+    asked = ask(body)
+    events = serving.answer(asked, request.state.client)
+    head = answer.Head(asked.model)
+    if body.stream:
+        include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+        pieces = answer.chunks(events, head=head, include_usage=include_usage)
+        return EventStream(pieces, tell, comment_every_s=serving.settings.comment_every_s)
+    if body.stream_options is not None:
+        raise incompatible("stream_options", "stream_options is given without stream")
+    work = answer.whole(events, head=head, num_choices=asked.num_choices)
+    return json_response(await while_connected(request.receive, work))
+
+
+def tell(error: ApiError) -> bytes:
+    """What goes wrong in the middle of a stream."""
+    return event(dumps({"error": openai_object(error)}))
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/v1/chat/completions",
+        create,
+        "Answer a conversation (OpenAI's chat completions)",
+        takes=ChatRequest,
+        gives=ChatCompletion,
+        streams=True,
+        statuses=(404, 429, 503),
+    ),
+)

@@ -1,0 +1,26 @@
+"""`/health`: whether the server answers. It needs no key and says nothing else."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kaiwa.server.endpoint import Endpoint, json_response
+from kaiwa.server.serving import Serving
+
+
+class Health(BaseModel):
+    """The server is up."""
+
+    status: Literal["ok"]
+
+
+async def health(serving: Serving, request: Request) -> Response:
+    """Whether the server answers."""
+    return json_response({"status": "ok"})
+
+
+ENDPOINTS = (Endpoint("GET", "/health", health, "Whether the server answers", gives=Health),)
