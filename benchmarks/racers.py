@@ -73,7 +73,8 @@ def _load_kaiwa(num_sequences: int, path: str, threads: int, context_length: int
         prompt_s, tokens = _read(engine, sequences, task.token_ids[same:], same)
         started = time.perf_counter()
         for _ in range(task.num_new - 1):
-            tokens = engine.step([Slice(*pair) for pair in zip(sequences, ([token] for token in tokens), strict=True)])
+            batch = [Slice(sequence, [token]) for sequence, token in zip(sequences, tokens, strict=True)]
+            tokens = [sampled.token_ids[0] for sampled in engine.step(batch) if sampled]
         decode_s = time.perf_counter() - started
         num_read = num_sequences * (len(task.token_ids) - same)
         num_written = num_sequences * (task.num_new - 1)
@@ -82,19 +83,17 @@ def _load_kaiwa(num_sequences: int, path: str, threads: int, context_length: int
     return Loaded(f"kaiwa {__version__}", load_s), run
 
 
-def _read(
-    engine: NativeEngine, sequences: Sequence[int], token_ids: list[int], same: int
-) -> tuple[float, list[int | None]]:
+def _read(engine: NativeEngine, sequences: Sequence[int], token_ids: list[int], same: int) -> tuple[float, list[int]]:
     """Read a prompt of which `same` tokens are read already; the seconds, and each sequence's first token."""
     started = time.perf_counter()
-    firsts: list[int | None] = []
+    firsts: list[int] = []
     for sequence in sequences:
         engine.truncate(sequence, same)
         pieces = range(0, len(token_ids), engine.info.max_step_tokens)
         for start in pieces:
             piece = token_ids[start : start + engine.info.max_step_tokens]
-            [first] = engine.step([Slice(sequence, piece, sample=start == pieces[-1])])
-        firsts.append(first)
+            [sampled] = engine.step([Slice(sequence, piece, sample=start == pieces[-1])])
+        firsts += sampled.token_ids if sampled else ()
     return time.perf_counter() - started, firsts
 
 

@@ -207,14 +207,42 @@ Activation activation_named(std::string_view name) {
 }
 
 using ExpertTuple = std::tuple<std::shared_ptr<Matrix>, std::shared_ptr<Matrix>, std::shared_ptr<Matrix>, Vector, Vector, Vector>;
-using SliceTuple = std::tuple<int, int, std::vector<int>, bool, int, int, int>;
+using SliceTuple = std::tuple<int, int, const BlockTable*, bool, int, int, int>;
+using DrawTuple = std::tuple<Sampler*, int, std::vector<int32_t>, std::optional<nb::bytes>, int>;
+using LogprobsTuple = std::tuple<float, std::vector<std::pair<int32_t, float>>>;
 
-void run(Program& program, std::vector<int> token_ids, const std::vector<SliceTuple>& slices, std::vector<int> logit_rows) {
-  Batch batch{std::move(token_ids), {}, std::move(logit_rows)};
+void run(Program& program, std::vector<int> token_ids, const std::vector<SliceTuple>& slices, std::vector<int> logit_rows,
+         bool headless) {
+  Batch batch{std::move(token_ids), {}, std::move(logit_rows), headless};
   for (const auto& [start, count, blocks, is_long, state, checkpoint, checkpoint_tokens] : slices)
     batch.slices.push_back({start, count, blocks, is_long, state, checkpoint, checkpoint_tokens});
   nb::gil_scoped_release release;
   program.run(batch);
+}
+
+std::span<const uint8_t> bits_of(const std::optional<nb::bytes>& allowed) {
+  if (!allowed) return {};
+  return {reinterpret_cast<const uint8_t*>(allowed->c_str()), allowed->size()};
+}
+
+// Of each draw: its tokens, and their logprobs where they were asked for.
+std::vector<std::tuple<std::vector<int32_t>, std::vector<LogprobsTuple>>> draw(Program& program, int slot,
+                                                                              const std::vector<DrawTuple>& draws) {
+  std::vector<Draw> all;
+  for (const auto& [sampler, first_row, guesses, allowed, num_logprobs] : draws)
+    all.push_back({sampler, first_row, guesses, bits_of(allowed), num_logprobs});
+  std::vector<Drawn> drawn;
+  {
+    nb::gil_scoped_release release;
+    drawn = program.draw(slot, all);
+  }
+  std::vector<std::tuple<std::vector<int32_t>, std::vector<LogprobsTuple>>> found;
+  for (Drawn& one : drawn) {
+    std::vector<LogprobsTuple> logprobs;
+    for (Logprobs& of_token : one.logprobs) logprobs.emplace_back(of_token.sampled, std::move(of_token.best));
+    found.emplace_back(std::move(one.token_ids), std::move(logprobs));
+  }
+  return found;
 }
 
 }  // namespace
@@ -255,7 +283,29 @@ NB_MODULE(_native, m) {
            "layers"_a, "num_blocks"_a, "is_single"_a)
       .def_prop_ro("num_blocks", &KvCache::num_blocks)
       .def_prop_ro("block_bytes", &KvCache::block_bytes)
+      .def("copy", &KvCache::copy, "from_"_a, "to"_a)
+      .def("read", [](const KvCache& cache, const BlockTable& blocks, int count) {
+             nb::bytes all(nullptr, count * cache.block_bytes());
+             auto* out = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(all.ptr()));
+             for (int i = 0; i < count; ++i)
+               memcpy(out + i * cache.block_bytes(), cache.block(blocks.at(i)).data(), cache.block_bytes());
+             return all;
+           }, "blocks"_a, "count"_a)
+      .def("write", [](const KvCache& cache, const BlockTable& blocks, nb::handle data) {
+             const Bytes bytes(data);
+             if (bytes.size() % cache.block_bytes() != 0) throw std::invalid_argument("the cache holds whole blocks only");
+             for (size_t i = 0; i < bytes.size() / cache.block_bytes(); ++i)
+               memcpy(cache.block(blocks.at((int)i)).data(), bytes.data() + i * cache.block_bytes(), cache.block_bytes());
+           }, "blocks"_a, "data"_a)
       .def("discard", &KvCache::discard, "block"_a);
+
+  nb::class_<BlockTable>(m, "BlockTable")
+      .def(nb::init<std::shared_ptr<const KvCache>>(), "cache"_a)
+      .def("__len__", &BlockTable::size)
+      .def("__getitem__", &BlockTable::at, "index"_a)
+      .def("append", &BlockTable::append, "block"_a)
+      .def("replace", &BlockTable::replace, "index"_a, "block"_a)
+      .def("cut", &BlockTable::cut, "size"_a);
 
   nb::class_<StateCache>(m, "StateCache")
       .def(nb::init<const std::vector<size_t>&, int>(), "layers"_a, "num_slots"_a)
@@ -263,6 +313,14 @@ NB_MODULE(_native, m) {
       .def_prop_ro("num_slots", &StateCache::num_slots)
       .def_prop_ro("slot_bytes", &StateCache::slot_bytes)
       .def("copy", &StateCache::copy, "from_"_a, "to"_a)
+      .def("read", [](const StateCache& states, int slot) {
+             return nb::bytes(reinterpret_cast<const char*>(states.whole(slot).data()), states.slot_bytes());
+           }, "slot"_a)
+      .def("write", [](const StateCache& states, int slot, nb::handle data) {
+             const Bytes bytes(data);
+             if (bytes.size() != states.slot_bytes()) throw std::invalid_argument("a state has another size");
+             memcpy(states.whole(slot).data(), bytes.data(), bytes.size());
+           }, "slot"_a, "data"_a)
       .def("discard", &StateCache::discard, "slot"_a);
 
   nb::class_<Program>(m, "Program")
@@ -337,7 +395,11 @@ NB_MODULE(_native, m) {
            }, "in_"_a, "out"_a, "norm"_a.none() = nb::none(), "eps"_a = 0.0f)
       .def("softcap", [](Program& p, int slot, float cap) { p.add_step(std::make_unique<Softcap>(slot, cap)); },
            "slot"_a, "cap"_a)
-      .def("run", &run, "token_ids"_a, "slices"_a, "logit_rows"_a)
+      .def("run", &run, "token_ids"_a, "slices"_a, "logit_rows"_a, "headless"_a = false)
+      .def("draw", &draw, "slot"_a, "draws"_a)
+      .def("add_up", [](const Program& p, int slot, const PaddedRow& norm, float eps, int first, int end) {
+             return p.add_up(slot, norm, eps, first, end);
+           }, "slot"_a, "norm"_a, "eps"_a, "first"_a, "end"_a)
       .def("read", [](const Program& p, int slot, int rows) {
              const Slot& s = p.slot(slot);
              if (rows < 0 || rows > p.max_rows()) throw std::invalid_argument("a program holds no such number of rows");
@@ -345,28 +407,24 @@ NB_MODULE(_native, m) {
              for (int r = 0; r < rows; ++r) memcpy(values.data() + (size_t)r * s.width, s.row(r), sizeof(float) * s.width);
              return to_python(std::move(values), rows, s.width);
            }, "slot"_a, "rows"_a)
-      .def("sample", [](const Program& p, Sampler& sampler, int slot, int row) {
-             const Slot& s = p.slot(slot);
-             nb::gil_scoped_release release;
-             return sampler.sample({s.row(row), (size_t)s.width});
-           }, "sampler"_a, "slot"_a, "row"_a)
       .def("set_profiling", &Program::set_profiling, "on"_a)
       .def_prop_ro("profile", &Program::profile);
 
   nb::class_<Sampler>(m, "Sampler")
       .def("__init__",
            [](Sampler* self, bool greedy, float temperature, int top_k, float top_p, float min_p, float repetition_penalty,
-              float presence_penalty, float frequency_penalty, uint64_t seed, int vocab_size) {
+              float presence_penalty, float frequency_penalty, std::vector<std::pair<int32_t, float>> logit_bias,
+              uint64_t seed, int vocab_size) {
              new (self) Sampler({greedy, temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
-                                 frequency_penalty, seed}, vocab_size);
+                                 frequency_penalty, std::move(logit_bias), seed}, vocab_size);
            },
            nb::kw_only(), "greedy"_a, "temperature"_a, "top_k"_a, "top_p"_a, "min_p"_a, "repetition_penalty"_a,
-           "presence_penalty"_a, "frequency_penalty"_a, "seed"_a, "vocab_size"_a)
+           "presence_penalty"_a, "frequency_penalty"_a, "logit_bias"_a, "seed"_a, "vocab_size"_a)
       .def("set_prompt", [](Sampler& s, const std::vector<int32_t>& ids) { s.set_prompt(ids); }, "token_ids"_a)
-      .def("sample", [](Sampler& s, nb::handle logits) {
-             Bytes bytes(logits);
-             return s.sample({reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)});
-           }, "logits"_a);
+      .def("sample", [](Sampler& s, nb::handle logits, const std::optional<nb::bytes>& allowed) {
+             const Bytes bytes(logits);
+             return s.sample(bytes.floats(), bits_of(allowed));
+           }, "logits"_a, "allowed"_a.none() = nb::none());
 
   m.def("available_isas", [] {
     std::vector<std::string> names;

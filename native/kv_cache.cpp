@@ -1,5 +1,9 @@
 #include "kv_cache.h"
 
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
 namespace kaiwa {
 
 std::vector<KvCache::Layer> KvCache::lay_out(const std::vector<Shape>& shapes, bool is_single) {
@@ -20,5 +24,21 @@ KvCache::KvCache(const std::vector<Shape>& layers, int num_blocks, bool is_singl
                                    : AddressSpace::whole_pages(layers_.back().begin +
                                                                layers_.back().shape.num_heads * layers_.back().head_bytes)),
       memory_(block_bytes_ * num_blocks) {}
+
+void KvCache::copy(int from, int to) { memcpy(block(to).data(), block(from).data(), block_bytes_); }
+
+static int checked(const KvCache& cache, int block) {
+  if (block < 0 || block >= cache.num_blocks()) throw std::out_of_range("there is no cache block " + std::to_string(block));
+  return block;
+}
+
+void BlockTable::append(int block) { blocks_.push_back(checked(*cache_, block)); }
+
+void BlockTable::replace(int index, int block) { blocks_.at(index) = checked(*cache_, block); }
+
+void BlockTable::cut(int size) {
+  if (size < 0 || size > this->size()) throw std::out_of_range("a table of blocks only gets shorter when it is cut");
+  blocks_.resize(size);
+}
 
 }  // namespace kaiwa

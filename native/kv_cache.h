@@ -2,6 +2,8 @@
 // Python.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "address_space.h"
@@ -33,6 +35,9 @@ class KvCache {
   // (32, padded_dim).
   uint8_t* values(int block, int layer, int head) const { return keys(block, layer, head) + layers_[layer].head_bytes / 2; }
 
+  // All that a block holds, of every layer.
+  std::span<uint8_t> block(int index) const { return {memory_.data() + index * block_bytes_, block_bytes_}; }
+  void copy(int from, int to);
   // Gives the memory of a block that nobody owns back to the system; its contents are zero after.
   void discard(int block) { memory_.forget(block * block_bytes_, block_bytes_); }
 
@@ -49,6 +54,25 @@ class KvCache {
   bool is_single_;
   size_t block_bytes_;
   AddressSpace memory_;
+};
+
+// The blocks of one sequence, for its positions 0.., so that a step is told of them once and not every time.
+class BlockTable {
+ public:
+  explicit BlockTable(std::shared_ptr<const KvCache> cache) : cache_(std::move(cache)) {}
+
+  const KvCache& cache() const { return *cache_; }
+  int size() const { return (int)blocks_.size(); }
+  // Throws std::out_of_range for an index or block that is not there.
+  int at(int index) const { return blocks_.at(index); }
+  int operator[](int index) const { return blocks_[index]; }
+  void append(int block);
+  void replace(int index, int block);
+  void cut(int size);
+
+ private:
+  std::shared_ptr<const KvCache> cache_;
+  std::vector<int> blocks_;
 };
 
 }  // namespace kaiwa

@@ -106,10 +106,9 @@ void Program::check(const Batch& batch) const {
   int rows = 0;
   for (const BatchSlice& slice : batch.slices) {
     if (slice.start < 0 || slice.count <= 0) throw std::invalid_argument("a slice is empty or starts before position 0");
-    if ((size_t)(slice.start + slice.count) > slice.blocks.size() * cache_block_tokens)
+    if (&slice.blocks->cache() != cache_.get()) throw std::invalid_argument("a slice's blocks are of another cache");
+    if (slice.start + slice.count > slice.blocks->size() * cache_block_tokens)
       throw std::invalid_argument("a slice has fewer cache blocks than tokens");
-    for (int block : slice.blocks)
-      if (block < 0 || block >= cache_->num_blocks()) throw std::invalid_argument("there is no cache block " + std::to_string(block));
     if (states_->num_layers() > 0 && (slice.state < 0 || slice.state >= states_->num_slots()))
       throw std::invalid_argument("there is no state " + std::to_string(slice.state));
     if (slice.checkpoint >= states_->num_slots() || slice.checkpoint_tokens < 0 || slice.checkpoint_tokens > slice.count)
@@ -155,17 +154,36 @@ void Program::replay(const Batch& batch) {
     context.rows = context.num_tokens;
     fill_ropes(thread);
     for (size_t i = 0; i < steps_.size(); ++i) {
-      if (steps_[i]->selects()) context.rows = (int)batch.logit_rows.size();
+      const bool selects = steps_[i]->selects();
+      if (selects) context.rows = (int)batch.logit_rows.size();
       if (context.rows == 0) break;
       if (!is_profiling_ || thread != 0) {
         steps_[i]->run(context, thread);
-        continue;
+      } else {
+        const auto begin = std::chrono::steady_clock::now();
+        steps_[i]->run(context, thread);
+        profile_[i] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       }
-      const auto begin = std::chrono::steady_clock::now();
-      steps_[i]->run(context, thread);
-      profile_[i] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      if (selects && batch.is_headless) break;
     }
   });
+}
+
+std::vector<Drawn> Program::draw(int slot, const std::vector<Draw>& draws) {
+  const Slot& logits = slots_.at(slot);
+  return draw_all({logits.data, (size_t)logits.width, (size_t)logits.padded, max_rows_}, draws, *context_.kernels, *pool_);
+}
+
+std::vector<double> Program::add_up(int slot, const PaddedRow& norm, float eps, int first, int end) const {
+  const Slot& rows = slots_.at(slot);
+  if (first < 0 || end > max_rows_) throw std::invalid_argument("a program holds no such rows");
+  std::vector<double> total(rows.width);
+  std::vector<float> normed(rows.padded);
+  for (int r = first; r < end; ++r) {
+    context_.kernels->rms_norm(rows.row(r), norm.data(), eps, rows.width, normed.data());
+    for (int i = 0; i < rows.width; ++i) total[i] += normed[i];
+  }
+  return total;
 }
 
 void Program::fill_ropes(int thread) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "draws.h"
 #include "steps/attention.h"
 #include "steps/experts.h"
 #include "steps/input_rows.h"
@@ -31,6 +32,11 @@ class Program {
   void run(const Batch& batch);
   // Runs every step on `rows` rows that `slot` is filled with, without tokens or a cache.
   void run_rows(int rows, int slot, const float* values);
+
+  // Draws tokens after some rows of logits, several sequences at once.
+  std::vector<Drawn> draw(int slot, const std::vector<Draw>& draws);
+  // The sum of the rows [first, end) of a slot under a norm.
+  std::vector<double> add_up(int slot, const PaddedRow& norm, float eps, int first, int end) const;
 
   // The last value of a slot; rows beyond those of the last batch are old.
   const Slot& slot(int index) const { return slots_.at(index); }

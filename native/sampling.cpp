@@ -48,25 +48,64 @@ uint64_t mix(uint64_t x) {
 
 }  // namespace
 
-Sampler::Sampler(SamplingOptions options, int vocab_size) : options_(options), vocab_size_(size_t(vocab_size)) {
+Logprobs log_probabilities(std::span<const float> logits, int32_t token_id, int num_best, const Kernels& kernels) {
+    // 1. The logarithm of the sum over the vocabulary, which turns logits into logarithms of probabilities.
+    const float top = highest(logits);
+    double total = 0.0;
+    constexpr size_t kChunk = 1024;  // whose sum single precision holds well
+    const size_t whole = logits.size() / 16 * 16;
+    for (size_t i = 0; i < whole; i += kChunk)
+        total += kernels.sum_exponentials(logits.data() + i, int(std::min(kChunk, whole - i)), top);
+    for (size_t i = whole; i < logits.size(); ++i) total += std::exp(logits[i] - top);
+    const float shift = top + float(std::log(total));
+
+    // 2. The best ones: a heap whose first is the worst of those that are in.
+    const auto is_better = [](const auto& a, const auto& b) {
+        return a.second != b.second ? a.second > b.second : a.first < b.first;
+    };
+    const size_t count = std::min(size_t(num_best), logits.size());
+    Logprobs found{logits[size_t(token_id)] - shift, {}};
+    found.best.reserve(count + 1);
+    for (size_t i = 0; count > 0 && i < logits.size(); ++i) {
+        if (found.best.size() == count && !(logits[i] > found.best.front().second)) continue;
+        found.best.emplace_back(int32_t(i), logits[i]);
+        std::push_heap(found.best.begin(), found.best.end(), is_better);
+        if (found.best.size() <= count) continue;
+        std::pop_heap(found.best.begin(), found.best.end(), is_better);
+        found.best.pop_back();
+    }
+    std::sort_heap(found.best.begin(), found.best.end(), is_better);
+    for (auto& [id, logit] : found.best) logit -= shift;
+    return found;
+}
+
+Sampler::Sampler(SamplingOptions options, int vocab_size)
+    : options_(std::move(options)), vocab_size_(size_t(vocab_size)) {
     if (vocab_size < 1) throw std::invalid_argument("a vocabulary has at least one token");
+    for (const auto& [token_id, bias] : options_.logit_bias) check_token(token_id);
+}
+
+void Sampler::check_token(int32_t token_id) const {
+    if (token_id >= 0 && size_t(token_id) < vocab_size_) return;
+    throw std::out_of_range("token " + std::to_string(token_id) + " is not in the vocabulary of " +
+                            std::to_string(vocab_size_));
 }
 
 void Sampler::set_prompt(std::span<const int32_t> token_ids) {
-    for (const int32_t token_id : token_ids) {
-        if (token_id < 0 || size_t(token_id) >= vocab_size_)
-            throw std::out_of_range("token " + std::to_string(token_id) + " is not in the vocabulary of " +
-                                    std::to_string(vocab_size_));
-    }
+    for (const int32_t token_id : token_ids) check_token(token_id);
     if (options_.repetition_penalty == 1.0f) return;
     for (const int32_t token_id : token_ids) answer_counts_.try_emplace(token_id, 0);
 }
 
-int32_t Sampler::sample(std::span<const float> logits) {
+int32_t Sampler::sample(std::span<const float> logits, std::span<const uint8_t> allowed) {
     if (logits.size() != vocab_size_)
         throw std::invalid_argument(std::to_string(logits.size()) + " logits for a vocabulary of " +
                                     std::to_string(vocab_size_));
-    const auto scores = has_penalties() ? penalize(logits) : logits;
+    if (!allowed.empty() && 8 * allowed.size() < vocab_size_)
+        throw std::invalid_argument(std::to_string(8 * allowed.size()) + " bits say what is allowed of a vocabulary of " +
+                                    std::to_string(vocab_size_));
+    const bool is_adjusted = has_penalties() || !options_.logit_bias.empty() || !allowed.empty();
+    const auto scores = is_adjusted ? adjust(logits, allowed) : logits;
     const float best = highest(scores);
     const bool is_greedy = options_.greedy || options_.temperature == 0.0f;
     const int32_t token_id =
@@ -80,14 +119,29 @@ bool Sampler::has_penalties() const {
            options_.frequency_penalty != 0.0f;
 }
 
-std::span<const float> Sampler::penalize(std::span<const float> logits) {
+std::span<const float> Sampler::adjust(std::span<const float> logits, std::span<const uint8_t> allowed) {
     scores_.assign(logits.begin(), logits.end());
+    for (const auto& [token_id, bias] : options_.logit_bias) scores_[size_t(token_id)] += bias;
+    if (has_penalties()) penalize();
+    if (allowed.empty()) return scores_;
+    uint8_t any = 0;
+    for (size_t first = 0; first < vocab_size_; first += 8) {
+        const uint8_t bits = allowed[first / 8];
+        any |= bits;
+        if (bits == 0xFF) continue;
+        for (size_t i = first, end = std::min(first + 8, vocab_size_); i < end; ++i)
+            if (!(bits >> (i - first) & 1)) scores_[i] = -kInfinity;
+    }
+    if (any == 0) throw std::invalid_argument("no token is allowed");
+    return scores_;
+}
+
+void Sampler::penalize() {
     for (const auto& [token_id, count] : answer_counts_) {
         float& score = scores_[size_t(token_id)];
         score = score > 0.0f ? score / options_.repetition_penalty : score * options_.repetition_penalty;
         if (count > 0) score -= options_.presence_penalty + options_.frequency_penalty * float(count);
     }
-    return scores_;
 }
 
 int32_t Sampler::draw(std::span<const float> scores, float best) {

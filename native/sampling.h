@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "kernels/kernels.h"
 
 namespace kaiwa {
 
@@ -18,27 +21,38 @@ struct SamplingOptions {
     float repetition_penalty = 1.0f;
     float presence_penalty = 0.0f;
     float frequency_penalty = 0.0f;
+    std::vector<std::pair<int32_t, float>> logit_bias;  // what is added to the logits of some tokens
     uint64_t seed = 0;
 };
+
+// Natural logarithms of probabilities: of one token, and of the most probable ones, best first; of equals, the lower id.
+struct Logprobs {
+    float sampled;
+    std::vector<std::pair<int32_t, float>> best;
+};
+Logprobs log_probabilities(std::span<const float> logits, int32_t token_id, int num_best, const Kernels& kernels);
 
 // Draws the tokens of one answer. The n-th draw depends on the seed, n and the logits only, so that an answer is the
 // same whatever else the machine computes.
 //
-// The order is that of transformers: penalties, temperature, top_k, top_p, min_p.
+// The order is that of transformers: bias, penalties, temperature, top_k, top_p, min_p; what is not allowed goes first.
 class Sampler {
 public:
-    // Throws std::invalid_argument for a vocabulary without tokens.
+    // Throws std::invalid_argument for a vocabulary without tokens, std::out_of_range for a bias of a token that is not
+    // in it.
     Sampler(SamplingOptions options, int vocab_size);
 
     // The prompt's tokens, which the repetition penalty counts.
     // Throws std::out_of_range for a token that is not in the vocabulary.
     void set_prompt(std::span<const int32_t> token_ids);
 
-    // The next token, given one logit for each token of the vocabulary; -inf marks one that must not be drawn.
+    // The next token, given one logit for each token of the vocabulary; -inf marks one that must not be drawn. Where
+    // `allowed` is not empty, it has a bit for each token, of which the first byte's lowest is the first: those without
+    // must not be drawn either.
     //
-    // Throws std::invalid_argument for another number of logits, and std::runtime_error where a score is NaN or +inf,
-    // or all are -inf.
-    int32_t sample(std::span<const float> logits);
+    // Throws std::invalid_argument for another number of logits or too few bits, and std::runtime_error where a score is
+    // NaN or +inf, or all are -inf.
+    int32_t sample(std::span<const float> logits, std::span<const uint8_t> allowed = {});
 
 private:
     struct Candidate {
@@ -48,7 +62,9 @@ private:
     };
 
     bool has_penalties() const;
-    std::span<const float> penalize(std::span<const float> logits);
+    std::span<const float> adjust(std::span<const float> logits, std::span<const uint8_t> allowed);
+    void penalize();
+    void check_token(int32_t token_id) const;
     int32_t draw(std::span<const float> scores, float best);
     float kth_best(std::span<const float> scores);
     void gather(std::span<const float> scores, float best, float floor);

@@ -2,6 +2,7 @@
 // is decided in Python.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "address_space.h"
@@ -22,6 +23,7 @@ class StateCache {
     return reinterpret_cast<float*>(memory_.data() + slot * slot_bytes_) + begins_[layer];
   }
 
+  std::span<uint8_t> whole(int slot) const { return {memory_.data() + slot * slot_bytes_, slot_bytes_}; }
   void copy(int from, int to);
   // Gives the memory of a slot that nobody owns back to the system.
   void discard(int slot) { memory_.forget(slot * slot_bytes_, slot_bytes_); }

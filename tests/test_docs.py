@@ -24,7 +24,7 @@ def test_table_of_options(rewrite: bool) -> None:
             f"`{option.name}`",
             option.help,
             option.range,
-            "none" if option.kind == "strings" else f"{defaults[option.name]}",
+            "none" if option.kind in ("strings", "biases") else f"{defaults[option.name]}",
         )
         for option in OPTIONS
     ]

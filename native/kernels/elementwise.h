@@ -86,6 +86,12 @@ void softcap_row(float* x, int count, float cap) {
   for (int i = 0; i < count; i += 16) store(x + i, softcap(load(x + i), cap));
 }
 
+float sum_exponentials(const float* x, int count, float peak) {
+  F32 total = splat(0.0f);
+  for (int i = 0; i < count; i += 16) total = add(total, exponential(sub(load(x + i), splat(peak))));
+  return sum(total);
+}
+
 void add_rows(const float* x, int count, float* out) {
   for (int i = 0; i < count; i += 16) store(out + i, add(load(out + i), load(x + i)));
 }

@@ -98,6 +98,8 @@ struct Kernels {
   void (*gate)(Activation activation, const float* gate, const float* up, int count, float* out);
   // x[i] = cap * tanh(x[i] / cap); count is a multiple of 16.
   void (*softcap)(float* x, int count, float cap);
+  // The sum of e^(x[i] - peak), where no x[i] is above the peak; count is a multiple of 16.
+  float (*sum_exponentials)(const float* x, int count, float peak);
   // out[i] += x[i]; count is a multiple of 16.
   void (*add)(const float* x, int count, float* out);
   void (*panel[num_formats])(const Matrix& matrix, int panel, const Inputs& in, int num_tokens, const Outputs& out);

@@ -14,7 +14,7 @@
 
 const Kernels* table(std::string_view name) {
   static const Kernels kernels = {
-      name,     rms_norm,        quantize,  gate, softcap_row, add_rows,
+      name,     rms_norm,        quantize,  gate, softcap_row, sum_exponentials, add_rows,
       {panel<Format::F32>, panel<Format::F16>, panel<Format::BF16>, panel<Format::Q8_0>, panel<Format::Q4_0>,
        panel<Format::Q4_1>, panel<Format::Q5_0>, panel<Format::Q5_1>, panel<Format::Q4_K>, panel<Format::Q5_K>,
        panel<Format::Q6_K>, panel<Format::Q2_K>, panel<Format::Q3_K>, panel<Format::IQ4_NL>, panel<Format::IQ4_XS>,

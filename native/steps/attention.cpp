@@ -133,7 +133,7 @@ float Attention::scale_at(int position) const {
 void Attention::store(const Context& context, int slice, int token, int kv_head, Scratch& scratch) const {
   const KvCache& cache = *context.cache;
   const int row = context.first_rows[slice] + token, position = context.positions[row], dim = options_.head_dim;
-  const int block = context.batch->slices[slice].blocks[position / cache_block_tokens], at = position % cache_block_tokens;
+  const int block = (*context.batch->slices[slice].blocks)[position / cache_block_tokens], at = position % cache_block_tokens;
   float *key = scratch.key.data(), *value = scratch.value.data();
   load_head(context, context.row(keys_, row) + (size_t)kv_head * dim, row, options_.key_norm, key);
   std::fill(value + dim, value + padded_dim_, 0.0f);
@@ -178,8 +178,8 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
     const int to = std::min(end, from + split_tokens);
     s.keys.clear(), s.values.clear();
     for (int b = from / cache_block_tokens; b * cache_block_tokens < to; ++b) {
-      s.keys.push_back(cache.keys(slice.blocks[b], options_.layer, piece.kv_head));
-      s.values.push_back(cache.values(slice.blocks[b], options_.layer, piece.kv_head));
+      s.keys.push_back(cache.keys((*slice.blocks)[b], options_.layer, piece.kv_head));
+      s.values.push_back(cache.values((*slice.blocks)[b], options_.layer, piece.kv_head));
     }
     clear(num_rows, padded_dim_, s.partial_largest, s.partial_sums, s.partial_weighted);
     AttentionTask task{};

@@ -45,7 +45,7 @@ struct Slot {
 struct BatchSlice {
   int start;
   int count;
-  std::vector<int> blocks;  // of the cache, for positions 0.. of the sequence
+  const BlockTable* blocks;  // of the sequence, which outlives the batch
   bool is_long = false;     // of a sequence long enough for the other frequencies of ropes that have two sets
   int state = -1;           // the sequence's slot of the state cache, where a program has recurrent layers
   int checkpoint = -1;      // the slot that gets a copy of the state as it is after `checkpoint_tokens` of the slice
@@ -56,6 +56,7 @@ struct Batch {
   std::vector<int> token_ids;
   std::vector<BatchSlice> slices;  // in the order of their rows
   std::vector<int> logit_rows;     // increasing
+  bool is_headless = false;        // ends with the hidden states of these rows, before the output head
 };
 
 // The rotations of one rope for the rows of a batch.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from kaiwa.errors import InvalidOption, did_you_mean
 
-Kind = Literal["bool", "int", "float", "strings"]
+Kind = Literal["bool", "int", "float", "strings", "biases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class Option:
         if self.kind == "bool":
             return "True or False"
         if self.kind == "strings":
-            return "text, or a list of up to 16 texts"
+            return f"text, or a list of up to {MAX_STOP_STRINGS} texts"
+        if self.kind == "biases":
+            between = f"from {self.minimum:g} to {self.maximum:g}"
+            return f"up to {MAX_BIASES} token ids, each with a number {between}: 42:-100,7:2.5"
         words = "a whole number" if self.kind == "int" else "a number"
         if self.minimum is not None and self.maximum is not None:
             between = f"above {self.minimum:,} and up to" if self.is_open else f"from {self.minimum:,} to"
@@ -43,6 +46,7 @@ class Option:
 
 MAX_SEED = 2**63 - 1
 MAX_STOP_STRINGS = 16
+MAX_BIASES = 1024
 
 OPTIONS: tuple[Option, ...] = (
     Option("do_sample", "bool", "draw the next token at random; False always takes the most probable one"),
@@ -56,6 +60,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("presence_penalty", "float", "subtract this once from tokens that the answer already has", -2, 2),
     Option("frequency_penalty", "float", "subtract this for each time the answer has the token", -2, 2),
+    Option("logit_bias", "biases", "add this to the scores of some tokens; -100 all but forbids one", -100, 100),
     Option("seed", "int", "the same seed gives the same answer; None draws a new one", 0, MAX_SEED, is_optional=True),
     Option("stop", "strings", "end the answer before any of these texts"),
     Option(
@@ -79,6 +84,7 @@ class Sampling:
     repetition_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict, hash=False)
     seed: int | None = None
     stop: tuple[str, ...] = ()
     max_new_tokens: int | None = None
@@ -148,6 +154,8 @@ def _parse_value(option: Option, value: str) -> Any:
             except (ValueError, SyntaxError):
                 pass
         return value
+    if option.kind == "biases":
+        return _parse_biases(value)
     try:
         return int(value)
     except ValueError:
@@ -171,19 +179,45 @@ def _check(option: Option, value: Any) -> Any:
         return value
     if option.kind == "strings":
         return _check_strings(value, wrong)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if option.kind == "biases":
+        return _check_biases(option, value, wrong)
+    return _check_number(option, value, wrong)
+
+
+def _check_number(option: Option, given: Any, wrong: InvalidOption) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
         raise wrong
-    if option.kind == "int":
-        if value != int(value):
-            raise wrong
-        value = int(value)
-    else:
-        value = float(value)
+    if option.kind == "int" and given != int(given):
+        raise wrong
+    value = int(given) if option.kind == "int" else float(given)
     if option.minimum is not None and (value < option.minimum or (option.is_open and value == option.minimum)):
         raise wrong
     if option.maximum is not None and value > option.maximum:
         raise wrong
     return value
+
+
+def _parse_biases(value: str) -> Any:
+    """The mapping that `42:-100,7:2.5` says, with or without braces; the text itself where it says none."""
+    pairs = [pair.split(":") for pair in value.removeprefix("{").removesuffix("}").split(",") if pair.strip()]
+    try:
+        return {int(token_id): float(bias) for token_id, bias in pairs}
+    except ValueError:
+        return value
+
+
+def _check_biases(option: Option, value: Any, wrong: InvalidOption) -> dict[int, float]:
+    """Token ids may be texts, as they are in JSON."""
+    if not isinstance(value, Mapping) or len(value) > MAX_BIASES:
+        raise wrong
+    biases: dict[int, float] = {}
+    for token_id, bias in value.items():
+        is_number = isinstance(token_id, int) and not isinstance(token_id, bool) and token_id >= 0
+        is_digits = isinstance(token_id, str) and token_id.isdecimal()
+        if not is_number and not is_digits:
+            raise wrong
+        biases[int(token_id)] = _check_number(option, bias, wrong)
+    return biases
 
 
 def _check_strings(value: Any, wrong: InvalidOption) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kaiwa as kw
-from kaiwa.engines.engine import Slice
+from kaiwa.engines.engine import Sampled, Slice
 from kaiwa.engines.native import _native
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.errors import ContextOverflow, InvalidMessages, InvalidOption, KaiwaError, TemplateError
@@ -182,9 +182,9 @@ class Dice(ScriptedEngine):
         values = {**sampling.to_dict(), "greedy": sampling.is_greedy}
         for name in ("do_sample", "stop", "max_new_tokens"):
             del values[name]
-        self._sampler = _native.Sampler(**values, vocab_size=258)
+        self._sampler = _native.Sampler(**{**values, "logit_bias": []}, vocab_size=258)
 
-    def step(self, batch: Sequence[Slice]) -> list[int | None]:
+    def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
         super().step(batch)
         if not batch[0].sample:
             return [None]
@@ -194,7 +194,7 @@ class Dice(ScriptedEngine):
         logits = array.array("f", [-100.0] * 258)
         for place, letter in enumerate(b"abcdefgh"):
             logits[letter] = float((sum(tokens) * (place + 3)) % 7) / 3
-        return [self._sampler.sample(logits)]
+        return [Sampled((self._sampler.sample(logits),))]
 
 
 def test_the_same_seed_gives_the_same_text_whatever_is_cached() -> None:

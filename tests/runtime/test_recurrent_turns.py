@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from driving import GREEDY, continue_greedily, loaded, start
-from kaiwa.engines.engine import Engine, Slice
+from driving import GREEDY, continue_greedily, loaded, next_token, start
+from kaiwa.engines.engine import Engine
 from kaiwa.engines.native.states import CHECKPOINT_MARGIN
 from kaiwa.runtime.prefix_cache import PrefixCache
 
@@ -19,8 +19,7 @@ def answer(engine: Engine, cache: PrefixCache, prompt: list[int]) -> tuple[int, 
     lease = cache.lease(prompt)
     num_cached = len(lease.token_ids)
     engine.configure(lease.sequence, GREEDY, prompt_ids=prompt)
-    (token,) = engine.step([Slice(lease.sequence, prompt[num_cached:])])
-    assert token is not None
+    token = next_token(engine, lease.sequence, prompt[num_cached:])
     text = continue_greedily(engine, lease.sequence, token, 8)
     lease.token_ids[:] = [*prompt, *text[:-1]]
     cache.give_back(lease)

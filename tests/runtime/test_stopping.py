@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kaiwa.engines.engine import Slice
+from kaiwa.engines.engine import Sampled, Slice
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.errors import KaiwaError
 from kaiwa.events import Event, Finished
@@ -188,7 +188,7 @@ class Breaking(ScriptedEngine):
         super().__init__(engine._answer, end_id=engine._end_id, vocab_size=258)
         self._error, self._left, self._is_after = error, nth, is_after
 
-    def step(self, batch: Sequence[Slice]) -> list[int | None]:
+    def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
         self._left -= 1
         if self._left == 0 and not self._is_after:
             raise self._error

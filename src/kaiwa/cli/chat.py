@@ -62,7 +62,7 @@ def _options_help() -> str:
     width = max(len(option.name) for option in OPTIONS)
     lines = ["options of sampling (name=value); what a model asks for itself comes before the default given here:"]
     for option in OPTIONS:
-        default = "none" if option.kind == "strings" else defaults[option.name]
+        default = "none" if option.kind in ("strings", "biases") else defaults[option.name]
         lines.append(f"  {option.name:{width}}  {option.help}")
         lines.append(f"  {'':{width}}  {option.range} (default: {default})")
     return "\n".join([*lines, "", "examples:", *_EXAMPLES])

@@ -101,6 +101,7 @@ def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: On
             checkpoint,
             threads=options.threads,
             context_length=planned.context_length,
+            cache_tokens=planned.context_length,
             kv_dtype=kv_dtype,
             on_progress=on_progress,
         )

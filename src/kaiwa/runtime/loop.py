@@ -93,8 +93,8 @@ class Loop:
             started = time.perf_counter()
             self._prefixes.make_room(len(lease.token_ids) + len(token_ids))
             lease.token_ids.extend(token_ids)
-            [token_id] = self.engine.step([Slice(lease.sequence, token_ids, sample)])
-            return request.accept(token_id, step_s=time.perf_counter() - started)
+            [sampled] = self.engine.step([Slice(lease.sequence, token_ids, sample)])
+            return request.accept(sampled.token_ids[0] if sampled else None, step_s=time.perf_counter() - started)
 
     def _discard(self, lease: Lease) -> None:
         with self._lock:

@@ -70,7 +70,11 @@ class PrefixCache:
 
     def make_room(self, num_tokens: int) -> None:
         """Forget old sequences until `num_tokens` more fit beside what is kept."""
-        while self._kept and num_tokens + self._num_kept_tokens() > self._engine.info.context_length:
+        info = self._engine.info
+        while self._kept and (
+            num_tokens + self._num_kept_tokens() > info.context_length
+            or self._engine.num_free_tokens() < info.max_step_tokens
+        ):
             self._forget_oldest()
 
     def give_back(self, lease: Lease) -> None:

@@ -139,6 +139,7 @@ void compare_rows(const Kernels& tier, const Kernels& portable) {
   both("add", [&](const Kernels& k, float* out) { k.add(x.data(), count, out); });
   both("silu", [&](const Kernels& k, float* out) { k.gate(Activation::Silu, x.data(), y.data(), count, out); });
   both("gelu", [&](const Kernels& k, float* out) { k.gate(Activation::GeluTanh, x.data(), y.data(), count, out); });
+  both("sum_exponentials", [&](const Kernels& k, float* out) { *out = k.sum_exponentials(out, count, 6.0f); });
   both("softcap", [&](const Kernels& k, float* out) { k.softcap(out, count, 0.7f); });
   both("store_half", [&](const Kernels& k, float* out) {
     std::vector<uint16_t> halves(count);

@@ -69,7 +69,9 @@ class Step:
             x, None, 0.0, router, gate, [(*three, None, None, None) for three in self.packed],
             num_chosen=NUM_CHOSEN, renormalized=False, scale=1.5, activation="silu", out=out, accumulate=False,
         )  # fmt: skip
-        program.run(tokens, [(0, len(tokens), [0, 1], False, -1, -1, 0)], list(range(len(tokens))))
+        blocks = _native.BlockTable(cache)
+        blocks.append(0), blocks.append(1)
+        program.run(tokens, [(0, len(tokens), blocks, False, -1, -1, 0)], list(range(len(tokens))))
         return np.array(program.read(out, len(tokens)))
 
     def expected(self, token: int) -> np.ndarray:
@@ -130,9 +132,9 @@ def test_logits_do_not_depend_on_the_batch(mixture: tuple[Engine, Expected]) -> 
         """The logits after `prompt`, its last token computed together with those of other sequences."""
         sequences = [engine.open() for _ in range(others + 1)]
         for number, sequence in enumerate(sequences):
-            engine._run([Slice(sequence, [*prompt[number:-1], *prompt[:number]], sample=False)], [False])
-        engine._run([Slice(sequence, prompt[-1:]) for sequence in sequences], [True] * len(sequences))
-        logits = np.array(engine._native.read(engine._logits_slot, len(sequences)))
+            engine._run([Slice(sequence, [*prompt[number:-1], *prompt[:number]], sample=False)], [0])
+        engine._run([Slice(sequence, prompt[-1:]) for sequence in sequences], [1] * len(sequences))
+        logits = np.array(engine._native.read(engine._program.logits, len(sequences)))
         for sequence in sequences:
             engine.close(sequence)
         return logits[0]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from driving import GREEDY, continue_greedily, loaded, start
+from driving import GREEDY, continue_greedily, loaded, next_token, next_tokens, start
 from gguf_reference import write_checkpoint
 from kaiwa.engines.engine import Slice
 from kaiwa.errors import ContextOverflow, UnsupportedModel
@@ -67,15 +67,16 @@ def test_sequences_in_one_batch_do_not_meet(name: str, isa: str) -> None:
             engine.configure(sequence, GREEDY, prompt_ids=prompt_ids)
         # The second joins while the first is still reading, and decodes while the first reads on.
         assert engine.step([Slice(first, prompt[:11], sample=False)]) == [None]
-        nothing, token = engine.step([Slice(first, prompt[11:30], sample=False), Slice(second, short)])
+        nothing, sampled = engine.step([Slice(first, prompt[11:30], sample=False), Slice(second, short)])
         assert nothing is None
-        texts: tuple[list[int | None], list[int | None]] = ([], [token])
+        assert sampled is not None
+        texts: tuple[list[int], list[int]] = ([], [*sampled.token_ids])
         unread = prompt[30:]
         while len(texts[1]) < len(alone):
             batch = [Slice(second, texts[1][-1:]), Slice(first, unread or texts[0][-1:])]
             unread = []
-            for text, next_token in zip(reversed(texts), engine.step(batch), strict=True):
-                text.append(next_token)
+            for text, token in zip(reversed(texts), next_tokens(engine, *batch), strict=True):
+                text.append(token)
     assert texts[0] == greedy[: len(texts[0])]
     assert texts[1] == alone
 
@@ -89,7 +90,7 @@ def test_truncating_takes_tokens_back(name: str) -> None:
         engine.truncate(sequence, len(prompt) + 4)
         engine.configure(sequence, GREEDY, prompt_ids=prompt)
         text = [*prompt, *greedy[:5]]
-        (token,) = engine.step([Slice(sequence, text[engine.length(sequence) :])])
+        token = next_token(engine, sequence, text[engine.length(sequence) :])
         assert continue_greedily(engine, sequence, token, 30) == greedy[5:35]
 
 
@@ -185,7 +186,7 @@ def test_a_long_sequence_cut_short_turns_by_the_angles_of_a_short_one() -> None:
         sequence, _ = start(engine, [*prompt, *greedy])
         engine.truncate(sequence, 20)
         engine.configure(sequence, GREEDY, prompt_ids=prompt)
-        (token,) = engine.step([Slice(sequence, prompt[20:])])
+        token = next_token(engine, sequence, prompt[20:])
         assert continue_greedily(engine, sequence, token, len(greedy)) == greedy
 
 
@@ -195,11 +196,11 @@ def test_a_long_and_a_short_sequence_turn_by_their_own_angles_in_one_batch() -> 
     with loaded(FAMILIES / "phi3-crossing") as engine:
         long, token = start(engine, [*prompt, *greedy[:40]])
         short, other = start(engine, prompt)
-        texts: list[list[int | None]] = [[token], [other]]
+        texts = [[token], [other]]
         while len(texts[0]) < 20:
             batch = [Slice(long, texts[0][-1:]), Slice(short, texts[1][-1:])]
-            for text, next_token in zip(texts, engine.step(batch), strict=True):
-                text.append(next_token)
+            for text, token in zip(texts, next_tokens(engine, *batch), strict=True):
+                text.append(token)
     assert texts == [greedy[40:60], greedy[:20]]
 
 

@@ -20,6 +20,7 @@ OFF = {
     "repetition_penalty": 1.0,
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
+    "logit_bias": [],
     "seed": 0,
 }
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from distributions import CoarseDistributions, log_softmax
-from driving import GREEDY, loaded
-from kaiwa.engines.engine import Engine, Slice
+from driving import GREEDY, loaded, next_token
+from kaiwa.engines.engine import Engine
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "smollm2_prose.npz"
 
@@ -39,5 +39,5 @@ def test_most_probable_tokens_step_by_step(engine: Engine, expected: tuple[list[
     prompt, theirs = expected
     sequence = engine.open()
     engine.configure(sequence, GREEDY)
-    ours = [engine.step([Slice(sequence, [token_id])])[0] for token_id in prompt[:200]]
+    ours = [next_token(engine, sequence, [token_id]) for token_id in prompt[:200]]
     assert (np.array(ours) == theirs.token_ids[:200, 0]).mean() > 0.96

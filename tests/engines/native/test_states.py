@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driving import GREEDY, continue_greedily, loaded, start
+from driving import GREEDY, continue_greedily, loaded, next_token, start
 from kaiwa.engines.engine import Engine, Slice
+from kaiwa.engines.native._native import BlockTable, KvCache
 from kaiwa.engines.native.kv_cache import Sequence
 from kaiwa.engines.native.states import CHECKPOINT_MARGIN, MAX_CHECKPOINTS, MAX_STATES, StatePool
 from kaiwa.errors import OutOfMemory
@@ -18,11 +19,15 @@ PROMPT = [int(token) for token in np.random.default_rng(5).integers(4, 256, 100)
 CHECKPOINT = len(PROMPT) - CHECKPOINT_MARGIN
 
 
+def new_sequence(*, length: int = 0, num_prompt_tokens: int = 0) -> Sequence:
+    """One that no engine knows."""
+    return Sequence(BlockTable(KvCache([], 1, False)), length=length, num_prompt_tokens=num_prompt_tokens)
+
+
 def continue_from(engine: Engine, sequence: int, token_ids: list[int], num_tokens: int) -> list[int]:
     """Read what the sequence does not hold of `token_ids`, and answer."""
     engine.configure(sequence, GREEDY, prompt_ids=token_ids)
-    (token,) = engine.step([Slice(sequence, token_ids[engine.length(sequence) :])])
-    assert token is not None
+    token = next_token(engine, sequence, token_ids[engine.length(sequence) :])
     return continue_greedily(engine, sequence, token, num_tokens)
 
 
@@ -92,7 +97,7 @@ def test_one_step_writes_no_checkpoint_twice() -> None:
 
 
 def test_a_checkpoint_of_a_step_that_failed_is_never_used() -> None:
-    pool, sequence = StatePool([32]), Sequence(num_prompt_tokens=40)
+    pool, sequence = StatePool([32]), new_sequence(num_prompt_tokens=40)
     assert pool.plan(sequence, 40).checkpoint_tokens == 40 - CHECKPOINT_MARGIN
     pool.plan(sequence, 10)  # the step before came to nothing
     sequence.length = 40
@@ -101,20 +106,20 @@ def test_a_checkpoint_of_a_step_that_failed_is_never_used() -> None:
 
 def test_states_run_out_and_come_back() -> None:
     pool = StatePool([32])
-    sequences = [Sequence(num_prompt_tokens=20) for _ in range(MAX_STATES)]
+    sequences = [new_sequence(num_prompt_tokens=20) for _ in range(MAX_STATES)]
     slots = set()
     for sequence in sequences:
         slots.add(pool.plan(sequence, 20).state)
         sequence.length = 20
     assert len(slots) == MAX_STATES
     with pytest.raises(OutOfMemory, match="64 states"):
-        pool.plan(Sequence(), 1)
+        pool.plan(new_sequence(), 1)
     pool.close(sequences[7])
-    assert pool.plan(Sequence(), 1).state in slots
+    assert pool.plan(new_sequence(), 1).state in slots
 
 
 def test_without_recurrent_layers_there_is_nothing_to_keep() -> None:
-    pool, sequence = StatePool([]), Sequence(length=10)
+    pool, sequence = StatePool([]), new_sequence(length=10)
     assert pool.cache.num_slots == 0
     assert pool.keepable(sequence, 7) == 7
     assert pool.plan(sequence, 5).state == -1

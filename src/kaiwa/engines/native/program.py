@@ -113,6 +113,19 @@ class DeltaHeads:
         return 2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program in C++, and where it leaves its results for the rows that were asked for."""
+
+    native: _native.Program
+    logits: int
+    """The slot of the logits."""
+    hidden: int
+    """The slot of the last hidden states, before this norm."""
+    norm: Vector
+    eps: float
+
+
 Emit = Callable[[_native.Program, dict[int, int]], None]
 
 
@@ -122,17 +135,12 @@ class Program:
     def __init__(self) -> None:
         self._values: list[Value] = []
         self._steps: list[tuple[Emit, tuple[int, ...]]] = []
-        self._output: Value | None = None
+        self._ending: tuple[Normed, Value] | None = None
+        """The last hidden states, and the logits."""
         self._cache_layers: dict[int, tuple[int, int]] = {}
         self.state_sizes: list[int] = []
         """Numbers that each recurrent layer remembers of a sequence."""
         self._long_after = 0
-
-    @property
-    def output(self) -> Value:
-        """The logits."""
-        assert self._output is not None, "a program ends with logits"
-        return self._output
 
     @property
     def long_after(self) -> int:
@@ -324,8 +332,9 @@ class Program:
         """
         chosen = self._value(x.width)
         self._record([x, chosen], lambda native, slot: native.select(slot[x.index], slot[chosen.index]))
-        (self._output,) = self.linear(Normed(chosen, weight, eps), [Projection(head)], is_precise=True)
-        logits = self._output
+        hidden = Normed(chosen, weight, eps)
+        (logits,) = self.linear(hidden, [Projection(head)], is_precise=True)
+        self._ending = (hidden, logits)
         if softcap:
             self._record([logits], lambda native, slot: native.softcap(slot[logits.index], softcap))
 
@@ -337,8 +346,8 @@ class Program:
         *,
         max_rows: int,
         isa: str = "",
-    ) -> tuple[_native.Program, int]:
-        """The program in C++, and the slot that its logits come to lie in."""
+    ) -> Compiled:
+        """The program in C++."""
         native = _native.Program(pool, cache, states, max_rows, isa)
         last_use = {index: step for step, (_, used) in enumerate(self._steps) for index in used}
         slot: dict[int, int] = {}
@@ -352,7 +361,9 @@ class Program:
             for index in set(used):
                 if last_use[index] == step:
                     free.setdefault(self._values[index].width, []).append(slot[index])
-        return native, slot[self.output.index]
+        assert self._ending is not None, "a program ends with logits"
+        hidden, logits = self._ending
+        return Compiled(native, slot[logits.index], slot[hidden.value.index], hidden.weight, hidden.eps)
 
     def _value(self, width: int) -> Value:
         value = Value(len(self._values), width)

@@ -43,20 +43,17 @@ class StatePool:
     """Hands out slots of a state cache. Without recurrent layers every sequence can be cut anywhere."""
 
     def __init__(self, layer_sizes: Tokens[int]) -> None:
-        self._has_layers = len(layer_sizes) > 0
-        self.cache = StateCache(layer_sizes, MAX_STATES + MAX_CHECKPOINTS if self._has_layers else 0)
+        self.has_layers = len(layer_sizes) > 0
+        self.cache = StateCache(layer_sizes, MAX_STATES + MAX_CHECKPOINTS if self.has_layers else 0)
         self._free = list(range(self.cache.num_slots - 1, -1, -1))
         self._checkpoints: list[Checkpoint] = []
         """The oldest first."""
 
     def plan(self, sequence: Sequence, num_tokens: int) -> StatePlan:
         """Slots for the sequence's next tokens, with a checkpoint where one is due. Raises `OutOfMemory`."""
-        if not self._has_layers:
+        if not self.has_layers:
             return StatePlan()
-        if sequence.state == NO_SLOT:
-            if len(self._free) == MAX_CHECKPOINTS - len(self._checkpoints):
-                raise OutOfMemory(f"all {MAX_STATES} states of recurrent layers are in use", hint="close a sequence")
-            sequence.state = self._free.pop()
+        self._begin(sequence)
         self._drop(sequence, sequence.length)  # of a step that failed
         due = sequence.num_prompt_tokens - CHECKPOINT_MARGIN
         if sequence.length < due <= sequence.length + num_tokens and self._make_room():
@@ -67,13 +64,13 @@ class StatePool:
 
     def keepable(self, sequence: Sequence, length: int) -> int:
         """How many of the sequence's first `length` tokens can stay when the rest goes."""
-        if not self._has_layers or length >= sequence.length:
+        if not self.has_layers or length >= sequence.length:
             return min(length, sequence.length)
         return max((kept.length for kept in self._checkpoints_of(sequence) if kept.length <= length), default=0)
 
     def truncate(self, sequence: Sequence, length: int) -> None:
         """Go back to `length` tokens, which must be `keepable`."""
-        if not self._has_layers or length == sequence.length:
+        if not self.has_layers or length == sequence.length:
             return
         for kept in self._checkpoints_of(sequence):
             if kept.length == length:
@@ -86,6 +83,40 @@ class StatePool:
         if sequence.state != NO_SLOT:
             self._give_back(sequence.state)
             sequence.state = NO_SLOT
+
+    def fork(self, sequence: Sequence, length: int, twin: Sequence) -> None:
+        """Begin the `twin` with a copy of what the sequence remembers of `length` tokens, which must be `keepable`."""
+        if not self.has_layers or length == 0:
+            return
+        self._begin(twin)
+        at_length = (kept.slot for kept in self._checkpoints_of(sequence) if kept.length == length)
+        self.cache.copy(sequence.state if length == sequence.length else next(at_length), twin.state)
+
+    def contents(self, sequence: Sequence) -> list[tuple[int, bytes]]:
+        """What is remembered of the sequence: lengths, and the states after them. The last one is its own."""
+        if sequence.state == NO_SLOT:
+            return []
+        older = [(kept.length, kept.slot) for kept in self._checkpoints_of(sequence) if kept.length < sequence.length]
+        return [(length, self.cache.read(slot)) for length, slot in (*older, (sequence.length, sequence.state))]
+
+    def fill(self, sequence: Sequence, saved: Tokens[tuple[int, bytes | memoryview]]) -> None:
+        """Let the new sequence remember what `contents` said of another. Raises `OutOfMemory`."""
+        if not saved:
+            return
+        self._begin(sequence)
+        *older, (_, own) = saved
+        self.cache.write(sequence.state, own)
+        for length, state in older:
+            if self._make_room():
+                self._checkpoints.append(Checkpoint(sequence, length, self._free.pop()))
+                self.cache.write(self._checkpoints[-1].slot, state)
+
+    def _begin(self, sequence: Sequence) -> None:
+        if sequence.state != NO_SLOT:
+            return
+        if len(self._free) == MAX_CHECKPOINTS - len(self._checkpoints):
+            raise OutOfMemory(f"all {MAX_STATES} states of recurrent layers are in use", hint="close a sequence")
+        sequence.state = self._free.pop()
 
     def _checkpoints_of(self, sequence: Sequence) -> list[Checkpoint]:
         return [kept for kept in self._checkpoints if kept.sequence is sequence]
