@@ -42,10 +42,30 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token, the bytes that it stands for, and the natural logarithm of its probability."""
+
+    token_id: int
+    token: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs(TokenLogprob):
+    """The token that was chosen, and the most probable ones in its place, the best first."""
+
+    best: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
-    """The next piece of the answer; never part of a character."""
+    """The next piece of the answer; never part of a character.
+
+    `logprobs` are of the tokens that it is made of, where they were asked for.
+    """
 
     text: str
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +74,51 @@ class ReasoningDelta:
 
     reasoning: str
     text: Literal[""] = ""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    """The model begins to call a tool. `index` counts the calls of one answer from 0."""
+
+    index: int
+    id: str
+    name: str
+    text: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """The next piece of a call's arguments. All pieces of one `index`, joined, are the JSON text of an object."""
+
+    index: int
+    arguments: str
+    text: Literal[""] = ""
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for. `arguments` is the parsed JSON object."""
+    """A call that the model asks for, when it is whole. `arguments` is the parsed JSON object."""
 
     name: str
     arguments: Any
     id: str = ""
+    index: int = 0
     text: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenToolCall:
+    """What begins as a call and is none: the text as the model wrote it, shown like any other, and the reason.
+
+    `index` is that of the `ToolCallStarted` that it takes back, or None where there was none.
+    """
+
+    text: str
+    reason: str
+    index: int | None = None
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +141,9 @@ class Finished:
     text: Literal[""] = ""
 
 
-Event = TextDelta | ReasoningDelta | ToolCall | PromptProgress | Finished
+Event = (
+    TextDelta | ReasoningDelta | ToolCallStarted | ToolCallDelta | ToolCall | BrokenToolCall | PromptProgress | Finished
+)
 
 
 @dataclass(frozen=True, slots=True)
