@@ -81,7 +81,7 @@ def test_json_has_texts_for_token_ids() -> None:
     with pytest.raises(InvalidOption, match="logit_bias=\\[1\\]"):
         Sampling(logit_bias=[1])  # type: ignore[arg-type]
     with pytest.raises(InvalidOption):
-        Sampling(logit_bias={token_id: 1.0 for token_id in range(1025)})
+        Sampling(logit_bias=dict.fromkeys(range(1025), 1.0))
 
 
 @given(st.floats(0, 100), st.integers(0, 2**40), st.none() | st.integers(0, 2**63 - 1))
