@@ -25,6 +25,13 @@ def test_streamed_text_is_the_whole_text(name: str, ids: list[int]) -> None:
     assert "".join(decoded(tokenizer, ids)) == tokenizer.decode(ids, skip_special=True)
 
 
+def test_control_tokens_are_shown_to_a_parser_that_asks_for_them() -> None:
+    tokenizer = TOKENIZERS["byte level"]
+    ids = [tokenizer.special_tokens["<|im_start|>"], ord("a"), tokenizer.special_tokens["<|im_end|>"]]
+    decoder = Decoder(tokenizer, shown={"<|im_end|>"})
+    assert [decoder.push(token_id) for token_id in ids] == ["", "a", "<|im_end|>"]
+
+
 @pytest.mark.parametrize("name", TOKENIZERS)
 @given(text=st.text())
 def test_characters_arrive_whole(name: str, text: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,11 @@ _ARGUMENTS_PROBE: list[dict[str, Any]] = [
     {"role": "user", "content": "probe-user"},
     {"role": "assistant", "content": "", "tool_calls": [_PROBE_CALL]},
 ]
+_PROBE_TOOL = {
+    "type": "function",
+    "function": {"name": "probe_tool", "description": "probe", "parameters": {"type": "object", "properties": {}}},
+}
+_MISTRAL_ID = re.compile("[A-Za-z0-9]{9}")
 
 
 class ChatTemplate:
@@ -172,7 +179,16 @@ class ChatTemplate:
         if any(turn.get("tool_calls") for turn in turns):
             as_objects = self._takes_argument_objects(inputs)
             turns = [_with_arguments(turn, as_objects) for turn in turns]
-        return turns
+        return [_with_short_ids(turn) for turn in turns] if "length != 9" in self.source else turns
+
+    @functools.cached_property
+    def shows_tools(self) -> bool:
+        """Whether the template shows a model the tools that it may call."""
+        try:
+            probe = self._render(_SYSTEM_PROBE[1:], {"tools": [_PROBE_TOOL], "documents": None}, True, False, None)
+        except TemplateError:
+            return False
+        return "probe_tool" in probe.text
 
     def _takes_system(self, inputs: Mapping[str, Any]) -> bool:
         """Whether a system message comes through: Gemma 2's template, for one, refuses it."""
@@ -232,6 +248,20 @@ def _with_argument(call: Any, as_objects: bool) -> Any:
     elif not as_objects and isinstance(arguments, Mapping):
         arguments = json.dumps(arguments, ensure_ascii=False)
     return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _with_short_ids(turn: dict[str, Any]) -> dict[str, Any]:
+    """A turn with ids of calls as Mistral's templates want them: nine letters and digits. What is none is hashed."""
+    calls = turn.get("tool_calls")
+    if isinstance(calls, (list, tuple)):
+        turn = {**turn, "tool_calls": [{**call, "id": _short_id(call.get("id"))} for call in calls]}
+    return {**turn, "tool_call_id": _short_id(turn["tool_call_id"])} if "tool_call_id" in turn else turn
+
+
+def _short_id(given: object) -> str:
+    if isinstance(given, str) and _MISTRAL_ID.fullmatch(given):
+        return given
+    return hashlib.sha256(str(given).encode()).hexdigest()[:9]
 
 
 def _check_nesting(value: Any) -> None:

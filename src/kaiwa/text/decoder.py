@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Collection
 
 from kaiwa.text.tokenizer import Tokenizer
 
@@ -10,17 +11,19 @@ from kaiwa.text.tokenizer import Tokenizer
 class Decoder:
     """Text of one stream of token ids.
 
-    All that `push` and then `flush` return, joined, is `tokenizer.decode(ids, skip_special=True)`.
+    All that `push` and then `flush` return, joined, is `tokenizer.decode(ids, skip_special=True)`. Control tokens that
+    are `shown` are for a parser, which needs to see them.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, shown: Collection[str] = ()) -> None:
         self._tokenizer = tokenizer
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
         self._drops_space = tokenizer.drops_space
+        self._shown_ids = frozenset(tokenizer.special_tokens[text] for text in shown)
 
     def push(self, token_id: int) -> str:
         """The characters that this token completes; what it only begins is held back."""
-        if self._tokenizer.is_control(token_id):
+        if self._tokenizer.is_control(token_id) and token_id not in self._shown_ids:
             return ""
         return self._trim(self._bytes.decode(self._tokenizer.token_bytes(token_id)))
 
