@@ -44,6 +44,7 @@ THIRD_PARTY = {
     "httpx2": ("chat", "weights"),
     "huggingface_hub": ("weights",),
     "jinja2": ("text",),
+    "llguidance": ("text",),
     "markdown_it": ("terminal",),
     "pydantic": ("apps", "server"),
     "pydantic_core": ("server",),

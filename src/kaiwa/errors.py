@@ -14,7 +14,6 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── OutOfMemory               the model would not fit in memory; says how much it needs
 ├── CacheFailed               a quantized model could not be kept on disk
 ├── EngineCrashed             the process that holds a model ended by itself; .exit_code
-├── RemoteFailed              a model on another server did not answer; .status
 ├── MissingExtra              an optional package is not installed; says the command
 └── Cancelled                 the work was stopped on request
 """
@@ -123,14 +122,6 @@ class EngineCrashed(KaiwaError):
     def __init__(self, message: str, *, hint: str = "", exit_code: int | None = None) -> None:
         super().__init__(message, hint=hint)
         self.exit_code = exit_code
-
-
-class RemoteFailed(KaiwaError):
-    """A server that holds a model did not answer, or broke off; `status` is HTTP's, or None without an answer."""
-
-    def __init__(self, message: str, *, status: int | None = None, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.status = status
 
 
 class MissingExtra(KaiwaError, ImportError):

@@ -90,6 +90,11 @@ class Tokenizer:
         _check_characters(text)
         return self._encode_run(text, "first")
 
+    def encode_rest(self, text: str) -> list[int]:
+        """The ids of ordinary text that goes on from other text, so that no space is put before it."""
+        _check_characters(text)
+        return self._encode_run(text, "after text")
+
     def encode_prompt(self, prompt: RenderedPrompt) -> list[int]:
         """The ids of a rendered prompt: special tokens where the template wrote them.
 
