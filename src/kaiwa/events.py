@@ -122,6 +122,14 @@ class BrokenToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """The request waits for others; it is the `place`-th in the queue, where 1 comes next."""
+
+    place: int
+    text: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PromptProgress:
     """How much of the prompt has been read, in tokens, `cached_tokens` included."""
 
@@ -142,7 +150,15 @@ class Finished:
 
 
 Event = (
-    TextDelta | ReasoningDelta | ToolCallStarted | ToolCallDelta | ToolCall | BrokenToolCall | PromptProgress | Finished
+    TextDelta
+    | ReasoningDelta
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCall
+    | BrokenToolCall
+    | Queued
+    | PromptProgress
+    | Finished
 )
 
 

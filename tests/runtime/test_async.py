@@ -32,7 +32,7 @@ def test_the_same_answers() -> None:
 
 def test_the_loop_is_never_held_up() -> None:
     async def main() -> None:
-        llm = model(says("x" * 30, delay_s=0.03))
+        llm = model(says("x" * 30, delay_s=0.03), max_running=1)
         lags: list[float] = []
 
         async def watch() -> None:
@@ -106,13 +106,13 @@ def test_a_timeout_and_a_closed_generator_stop_the_work() -> None:
         await events.aclose()
 
     run(main())
-    until(lambda: llm._loop._turns.current is None)
+    until(lambda: not llm._loop.is_busy)
     assert len(engine.steps) < 20
 
 
 def test_cancelling_while_it_waits_gives_up_the_place() -> None:
     engine = says("x" * 10, delay_s=0.01)
-    llm = model(engine)
+    llm = model(engine, max_running=1)
 
     async def main() -> None:
         first = asyncio.create_task(llm.achat("first"))
@@ -151,5 +151,5 @@ def test_an_event_loop_that_ends_leaves_no_work_behind() -> None:
             await asyncio.sleep(0.001)
 
     run(main())
-    until(lambda: llm._loop._turns.current is None)
+    until(lambda: not llm._loop.is_busy)
     assert len(engine.steps) < 100

@@ -1,4 +1,4 @@
-"""Kept sequences: the longest beginning is continued, never all of it, and never more than one context is held."""
+"""Kept sequences: the longest beginning is continued, never all of it, and never across a scope."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from hypothesis import strategies as st
 
 from kaiwa.engines.engine import Slice
 from kaiwa.engines.scripted import ScriptedEngine
-from kaiwa.runtime.prefix_cache import Lease, PrefixCache, common_prefix
+from kaiwa.runtime.prefix_cache import Known, PrefixCache
 
 
-def engine(context_length: int = 1000) -> ScriptedEngine:
-    return ScriptedEngine(lambda ids: [], end_id=0, vocab_size=100, context_length=context_length)
+def engine(cache_tokens: int = 1000) -> ScriptedEngine:
+    return ScriptedEngine(
+        lambda ids: [], end_id=0, vocab_size=100, context_length=cache_tokens, cache_tokens=cache_tokens
+    )
 
 
-def run(cache: PrefixCache, on: ScriptedEngine, prompt: list[int], answer: list[int] = []) -> int:  # noqa: B006
+def run(
+    cache: PrefixCache,
+    on: ScriptedEngine,
+    prompt: list[int],
+    answer: list[int] = [],  # noqa: B006
+    scope: str = "a",
+) -> int:
     """Read a prompt and an answer; the number of cached tokens."""
-    lease = cache.lease(prompt)
-    cached = len(lease.token_ids)
-    assert lease.token_ids == prompt[:cached] == on._tokens[lease.sequence]
+    sequence, cached = cache.open(prompt, scope)
+    assert prompt[:cached] == on._tokens[sequence]
     new = prompt[cached:] + answer
-    cache.make_room(cached + len(new))
-    lease.token_ids.extend(new)
-    on.step([Slice(lease.sequence, new)])
-    cache.give_back(lease)
+    cache.make_room(len(new))
+    on.step([Slice(sequence, new)])
+    cache.keep(sequence, prompt + answer, scope, num_shared=cached)
     return cached
 
 
@@ -35,6 +41,7 @@ def test_a_second_turn_reads_only_what_is_new() -> None:
     assert run(cache, on, [1, 2, 3], [7, 8]) == 0
     assert run(cache, on, [1, 2, 3, 7, 8, 4, 5]) == 5
     assert on.steps[1][0].token_ids == [4, 5]
+    assert len(cache) == 1, "the conversation that went on is kept once"
 
 
 def test_the_last_token_is_always_read() -> None:
@@ -46,37 +53,55 @@ def test_the_last_token_is_always_read() -> None:
     assert run(cache, on, [1]) == 0
 
 
-def test_two_conversations_with_one_system_message_keep_a_sequence_each() -> None:
+def test_a_history_that_is_rewritten_uses_what_is_equal() -> None:
+    on = engine()
+    cache = PrefixCache(on)
+    question, thought, answer = [*range(1, 11)], [90] * 20, [*range(50, 60)]
+    run(cache, on, question, [*thought, *answer])
+    assert run(cache, on, [*question, *answer, 61, 62]) == len(question)
+
+
+def test_two_conversations_with_one_system_message_read_it_once() -> None:
     on = engine()
     cache = PrefixCache(on)
     system = [9] * 10
     one, two = [*system, *range(20, 60)], [*system, *range(60, 95)]
-    assert [run(cache, on, one), run(cache, on, two)] == [0, 0]
+    assert [run(cache, on, one), run(cache, on, two)] == [0, 10]
     assert [run(cache, on, [*one, 1]), run(cache, on, [*two, 1])] == [50, 45]
 
 
-def test_the_least_recently_used_one_is_forgotten_first() -> None:
-    on = engine()
-    cache = PrefixCache(on, max_sequences=2)
-    a, b, c = [1] * 5, [2] * 5, [3] * 5
-    for prompt in (a, b, [*a, 9], c):
-        run(cache, on, prompt)
-    assert len(on._tokens) == 2
-    assert run(cache, on, [*a, 9, 8]) == 6
-    assert run(cache, on, b) == 0
-
-
-def test_an_interrupted_step_is_settled_by_what_the_engine_computed() -> None:
+def test_nobody_uses_what_was_read_for_another() -> None:
     on = engine()
     cache = PrefixCache(on)
-    for is_computed in (False, True):
-        prompt = [50 + is_computed, 2, 3, 4]
-        lease = cache.lease(prompt)
-        lease.token_ids.extend(prompt)
-        if is_computed:
-            on.step([Slice(lease.sequence, prompt)])
-        cache.give_back(lease)
-        assert run(cache, on, [*prompt, 5]) == 4 * is_computed
+    prompt = [*range(1, 21)]
+    assert run(cache, on, prompt, scope="a") == 0
+    assert run(cache, on, [*prompt, 50], scope="b") == 0
+    assert run(cache, on, [*prompt, 51], scope="") == 0
+    assert run(cache, on, [*prompt, 52], scope="a") == 20
+    assert run(cache, on, [*prompt, 51, 53], scope="c") == 21, "what belongs to nobody is for all"
+    assert run(cache, on, [*prompt, 51, 54], scope="d") == 21, "and stays so"
+
+
+def test_what_is_being_read_can_be_begun_with_too() -> None:
+    on = engine()
+    cache = PrefixCache(on)
+    prompt = [*range(1, 31)]
+    sequence, _ = cache.open(prompt, "a")
+    on.step([Slice(sequence, prompt[:20], sample=False)])
+    running = [Known(sequence, prompt[:20], "a", is_running=True)]
+    fork, cached = cache.open(prompt, "a", running)
+    assert (fork != sequence, cached) == (True, 20)
+    assert cache.open(prompt, "b", running)[1] == 0
+
+
+def test_the_least_recently_used_one_is_forgotten_first() -> None:
+    on = engine(cache_tokens=20)
+    cache = PrefixCache(on)
+    a, b, c = [1] * 5, [2] * 5, [3] * 10
+    for prompt in (a, b, [*a[:4], 8], c):
+        run(cache, on, prompt)
+    assert run(cache, on, [*a, 9, 8]) == 5
+    assert run(cache, on, [*b, 1]) == 0
 
 
 class CoarseEngine(ScriptedEngine):
@@ -89,6 +114,9 @@ class CoarseEngine(ScriptedEngine):
     def truncate(self, sequence: int, length: int) -> None:
         super().truncate(sequence, self.keepable(sequence, length))
 
+    def fork(self, sequence: int, length: int) -> int:
+        return super().fork(sequence, self.keepable(sequence, length))
+
 
 def test_an_engine_that_cannot_keep_all_is_given_the_rest_again() -> None:
     on = CoarseEngine(lambda ids: [], end_id=0, vocab_size=100, context_length=1000)
@@ -99,36 +127,19 @@ def test_an_engine_that_cannot_keep_all_is_given_the_rest_again() -> None:
     assert run(cache, on, [*prompt, 60, 61, 62]) == 30
     assert on.steps[-1][0].token_ids == [*prompt[30:], 60, 61, 62]
     assert run(cache, on, [*prompt[:9], 70]) == 0
-    assert len(on._tokens) == 2, "what could not be used is kept for its own conversation"
-
-
-def test_a_discarded_sequence_is_closed() -> None:
-    on = engine()
-    cache = PrefixCache(on)
-    cache.discard(cache.lease([1, 2]))
-    assert on._tokens == {}
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 2), max_size=20), st.lists(st.integers(0, 2), max_size=20))
-def test_common_prefix_is_the_longest(a: list[int], b: list[int]) -> None:
-    length = common_prefix(a, b)
-    assert a[:length] == b[:length]
-    assert length == min(len(a), len(b)) or a[length] != b[length]
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32))
-def test_whatever_is_asked_no_more_than_one_context_is_held(seed: int) -> None:
+def test_whatever_is_asked_the_memory_is_enough_and_comes_back(seed: int) -> None:
     rng = random.Random(seed)
-    on = engine(context_length=40)
-    cache = PrefixCache(on, max_sequences=3)
-    for _ in range(30):
+    on = engine(cache_tokens=60)
+    cache = PrefixCache(on)
+    for _ in range(40):
         prompt = [rng.randrange(2) for _ in range(rng.randint(1, 25))]
-        run(cache, on, prompt, [rng.randrange(2) for _ in range(rng.randint(0, 15))])
-        assert sum(map(len, on._tokens.values())) <= 40
-        assert len(on._tokens) <= 3
-
-
-def test_leases_are_told_apart_though_they_hold_the_same() -> None:
-    assert Lease(0, [1]) != Lease(0, [1])
+        answer = [rng.randrange(2) for _ in range(rng.randint(0, 15))]
+        run(cache, on, prompt, answer, scope=rng.choice("ab"))
+        assert 0 <= cache.num_tokens <= 60 - on.num_free_tokens()
+    while cache.forget_oldest():
+        pass
+    assert (on.num_free_tokens(), cache.num_tokens, cache._trees) == (60, 0, {})

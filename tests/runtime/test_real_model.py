@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,61 +23,64 @@ def llm(model_path: Path) -> Iterator[kw.LLM]:
         yield llm
 
 
-def without_cache(llm: kw.LLM) -> kw.LLM:
-    """The same model, not knowing what it has read. It is not closed: the engine is the other's."""
-    return kw.LLM.from_parts(llm._parts.engine, llm._parts.tokenizer, llm._parts.template)
+strangers = map(str, itertools.count())
+
+
+def afresh(llm: kw.LLM, messages: Any, **options: Any) -> kw.Reply:
+    """The answer that somebody gets who has asked nothing before."""
+    return llm.chat(messages, client=f"stranger {next(strangers)}", **options)
 
 
 def test_it_answers_in_words(llm: kw.LLM) -> None:
-    reply = llm.chat(QUESTION, max_new_tokens=40, do_sample=False)
+    reply = llm.chat(QUESTION, max_new_tokens=40, do_sample=False, client="one")
     assert "gravity" in reply.text.lower()
     assert "<|" not in reply.text
     assert (reply.finish_reason, reply.usage.generated_tokens) == ("length", 40)
 
 
 def test_it_ends_by_itself(llm: kw.LLM) -> None:
-    reply = llm.chat("Say only the word yes.", do_sample=False)
+    reply = llm.chat("Say only the word yes.", do_sample=False, client="one")
     assert reply.finish_reason == "stop"
     assert reply.usage.total_tokens < 1024
 
 
 def test_a_second_turn_reads_only_what_is_new(llm: kw.LLM) -> None:
-    first = llm.chat(QUESTION, max_new_tokens=40, do_sample=False)
+    first = llm.chat(QUESTION, max_new_tokens=40, do_sample=False, client="one")
     turns = [*QUESTION, {"role": "assistant", "content": first.text}, {"role": "user", "content": "Thanks!"}]
-    second = llm.chat(turns, max_new_tokens=5, do_sample=False)
+    second = llm.chat(turns, max_new_tokens=5, do_sample=False, client="one")
     known = first.usage.total_tokens - 1  # the last token was sampled, and not yet read
     assert second.usage.cached_tokens == known
-    afresh = without_cache(llm).chat(turns, max_new_tokens=5, do_sample=False)
-    assert (afresh.text, afresh.usage.cached_tokens) == (second.text, 0)
+    other = afresh(llm, turns, max_new_tokens=5, do_sample=False)
+    assert (other.text, other.usage.cached_tokens) == (second.text, 0)
 
 
 def test_a_seed_fixes_the_text_with_and_without_the_cache(llm: kw.LLM) -> None:
     options = {"do_sample": True, "temperature": 0.8, "top_p": 0.95, "max_new_tokens": 24}
-    other = llm.chat("Something else", seed=1, **options)
-    llm.chat(QUESTION, seed=3, **options)
-    cached = llm.chat(QUESTION, seed=3, **options)
-    afresh = without_cache(llm).chat(QUESTION, seed=3, **options)
+    other = llm.chat("Something else", seed=1, client="one", **options)
+    llm.chat(QUESTION, seed=3, client="one", **options)
+    cached = llm.chat(QUESTION, seed=3, client="one", **options)
+    uncached = afresh(llm, QUESTION, seed=3, **options)
     assert cached.usage.cached_tokens == cached.usage.prompt_tokens - 1
-    assert afresh.usage.cached_tokens == 0
-    assert cached.text == afresh.text
+    assert uncached.usage.cached_tokens == 0
+    assert cached.text == uncached.text
     assert cached.text != other.text
-    assert len({llm.chat(QUESTION, **options).text for _ in range(4)}) > 1
+    assert len({llm.chat(QUESTION, client="one", **options).text for _ in range(4)}) > 1
 
 
 def test_stopping_and_asking_again(llm: kw.LLM) -> None:
-    stream = llm.stream(QUESTION, do_sample=False)
+    stream = llm.stream(QUESTION, do_sample=False, client="one")
     begun = "".join(next(stream).text for _ in range(8))
     stream.close()
-    assert llm.chat(QUESTION, do_sample=False, max_new_tokens=20).text.startswith(begun)
+    assert llm.chat(QUESTION, do_sample=False, client="one", max_new_tokens=20).text.startswith(begun)
 
 
 def test_from_an_event_loop(llm: kw.LLM) -> None:
     async def main() -> None:
         replies = await asyncio.gather(
-            *(llm.achat(QUESTION, max_new_tokens=8, do_sample=False) for _ in range(3)),
+            *(llm.achat(QUESTION, max_new_tokens=8, do_sample=False, client="one") for _ in range(3)),
         )
         assert len({reply.text for reply in replies}) == 1
-        events = [event async for event in llm.astream(QUESTION, max_new_tokens=8, do_sample=False)]
+        events = [event async for event in llm.astream(QUESTION, max_new_tokens=8, do_sample=False, client="one")]
         assert "".join(event.text for event in events) == replies[0].text
         assert isinstance(events[-1], Finished)
 

@@ -16,13 +16,11 @@ HYBRID = Path(__file__).parents[1] / "golden" / "families" / "qwen3.5"
 
 def answer(engine: Engine, cache: PrefixCache, prompt: list[int]) -> tuple[int, list[int]]:
     """How many tokens of the prompt were known, and eight tokens of an answer."""
-    lease = cache.lease(prompt)
-    num_cached = len(lease.token_ids)
-    engine.configure(lease.sequence, GREEDY, prompt_ids=prompt)
-    token = next_token(engine, lease.sequence, prompt[num_cached:])
-    text = continue_greedily(engine, lease.sequence, token, 8)
-    lease.token_ids[:] = [*prompt, *text[:-1]]
-    cache.give_back(lease)
+    sequence, num_cached = cache.open(prompt, "")
+    engine.configure(sequence, GREEDY, prompt_ids=prompt)
+    token = next_token(engine, sequence, prompt[num_cached:])
+    text = continue_greedily(engine, sequence, token, 8)
+    cache.keep(sequence, [*prompt, *text[:-1]], "")
     return num_cached, text
 
 

@@ -5,50 +5,50 @@ from __future__ import annotations
 import gc
 import signal
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
 
 from kaiwa.engines.engine import Sampled, Slice
 from kaiwa.engines.scripted import ScriptedEngine
-from kaiwa.errors import KaiwaError
-from kaiwa.events import Event, Finished
+from kaiwa.errors import KaiwaError, NumericalError
+from kaiwa.events import Finished, Queued
 from small_model import echoes, model, says, until
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
 
 
-def test_closing_stops_the_work_at_once() -> None:
-    engine = says("x" * 1000)
+def test_closing_stops_the_work_within_a_step() -> None:
+    engine = says("x" * 1000, delay_s=0.01)
     llm = model(engine)
     stream = llm.stream("Hi")
     for _ in range(5):
         next(stream)
     stream.close()
-    assert len(engine.steps) == 5
     assert list(stream) == []
+    num_steps = len(engine.steps)
     assert llm.chat("Hi", max_new_tokens=3).text == "xxx"
+    assert len(engine.steps) <= num_steps + 4
 
 
 def test_closing_in_the_middle_of_a_prompt_keeps_what_was_read() -> None:
-    engine = echoes()
+    engine = echoes(delay_s=0.05)
     llm = model(engine)
     stream = llm.stream("x" * 1500)
     next(stream)
     stream.close()
-    assert len(engine.steps) == 1
-    reply = llm.chat("x" * 1500)
-    assert (reply.text, reply.usage.cached_tokens) == ("x" * 1500, 512)
+    reply = llm.chat("x" * 1500, max_new_tokens=3)
+    assert reply.text == "xxx"
+    first, *others = [sum(len(part.token_ids) for part in step) for step in engine.steps]
+    assert reply.usage.cached_tokens >= first
+    assert first + sum(others[:-2]) == reply.usage.prompt_tokens, "nothing was read twice"
 
 
-def test_a_stream_that_is_never_read_costs_nothing() -> None:
-    engine = echoes()
-    llm = model(engine)
+def test_a_stream_that_is_never_read_holds_up_nobody() -> None:
+    llm = model(echoes())
     unread = llm.stream("Hi")
     assert llm.chat("Ho").text == "Ho"
-    unread.close()
-    assert list(unread) == []
+    assert "".join(event.text for event in unread) == "Hi", "it is answered all the same"
 
 
 def test_a_finished_answer_makes_way_though_its_stream_is_held() -> None:
@@ -77,22 +77,13 @@ def test_cancel_from_another_thread_ends_with_what_there_is() -> None:
 
 
 def test_cancel_before_the_first_event_and_while_waiting() -> None:
-    llm = model(says("abc"))
-    early = llm.stream("Hi")
-    early.cancel()
-    [only] = early
-    assert isinstance(only, Finished)
-    assert (only.finish_reason, only.usage.generated_tokens) == ("cancelled", 0)
-
+    llm = model(says("abc", delay_s=0.02), max_running=1)
     first, second = llm.stream("Hi"), llm.stream("Ho")
-    next(first)
-    events: list[Event] = []
-    thread = threading.Thread(target=lambda: events.extend(second))
-    thread.start()
     second.cancel()
-    thread.join(10)
-    assert [type(event) for event in events] == [Finished]
-    assert "".join(event.text for event in first) == "bc"
+    *_, last = second
+    assert isinstance(last, Finished)
+    assert (last.finish_reason, last.usage.generated_tokens) == ("cancelled", 0)
+    assert "".join(event.text for event in first) == "abc"
 
 
 def test_closing_from_another_thread_while_it_is_read() -> None:
@@ -163,60 +154,51 @@ def test_many_threads_at_once_each_get_their_own_answer() -> None:
     for thread in threads:
         thread.join(60)
     assert wrong == []
-    assert sum(map(len, engine._tokens.values())) <= 2000
+    assert engine.num_free_tokens() >= 0
 
 
 def test_first_token_time_includes_the_wait() -> None:
-    llm = model(says("x" * 20, delay_s=0.01))
-    first = llm.stream("Hi")
-    next(first)
-    replies = []
-    thread = threading.Thread(target=lambda: replies.append(llm.chat("Ho")))
-    thread.start()
-    time.sleep(0.3)
+    llm = model(says("x" * 20, delay_s=0.01), max_running=1)
+    first, second = llm.stream("Hi"), llm.stream("Ho")
+    waited = [event for event in second if isinstance(event, Queued | Finished)]
+    assert waited[0] == Queued(1)
+    assert isinstance(waited[-1], Finished)
+    assert waited[-1].timings.first_token_s > 0.2
+    assert waited[-1].timings.prompt_s < 0.2
     list(first)
-    thread.join(10)
-    assert replies[0].timings.first_token_s > 0.3
-    assert replies[0].timings.prompt_s < 0.3
 
 
 class Breaking(ScriptedEngine):
     """Echoes, but raises in the n-th step: before it has computed, or after."""
 
-    def __init__(self, error: type[BaseException], nth: int, *, is_after: bool) -> None:
+    def __init__(self, nth: int, *, is_after: bool) -> None:
         engine = echoes()
         super().__init__(engine._answer, end_id=engine._end_id, vocab_size=258)
-        self._error, self._left, self._is_after = error, nth, is_after
+        self._left, self._is_after = nth, is_after
 
     def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
         self._left -= 1
         if self._left == 0 and not self._is_after:
-            raise self._error
+            raise NumericalError("the model computed numbers that are no answer")
         sampled = super().step(batch)
         if self._left == 0:
-            raise self._error
+            raise NumericalError("the model computed numbers that are no answer")
         return sampled
 
 
 @pytest.mark.parametrize("is_after", [False, True])
-@pytest.mark.parametrize("nth", [1, 2, 5, 7])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_an_error_in_a_step_leaves_the_model_usable(error: type[BaseException], nth: int, is_after: bool) -> None:
-    engine = Breaking(error, nth, is_after=is_after)
+@pytest.mark.parametrize("nth", [1, 2, 5, 40])
+def test_an_error_in_a_step_leaves_the_model_usable(nth: int, is_after: bool) -> None:
+    engine = Breaking(nth, is_after=is_after)
     llm = model(engine)
     question = "x" * 1500
-    stream = llm.stream(question)
-    with pytest.raises(error):
-        list(stream)
+    with pytest.raises(NumericalError):
+        list(llm.stream(question))
+    assert len(engine._tokens) == 0
     reply = llm.chat(question)
     assert reply.text == question
-    read = sum(len(step[0].token_ids) for step in engine.steps)
-    if error is KeyboardInterrupt:
-        assert reply.usage.cached_tokens > 0 or (nth, is_after) == (1, False), "what was read is still known"
-    else:
-        assert reply.usage.cached_tokens == 0, "a sequence that failed is not trusted"
+    assert reply.usage.cached_tokens == 0, "a sequence that failed is not trusted"
     assert len(engine._tokens) == 1
-    assert read >= reply.usage.prompt_tokens - reply.usage.cached_tokens
 
 
 @needs_timers
@@ -252,7 +234,7 @@ def test_a_signal_handler_may_cancel() -> None:
 
 
 def test_closing_the_model_wakes_who_waits() -> None:
-    llm = model(says("abc"))
+    llm = model(says("abc" * 500, delay_s=0.01), max_running=1)
     first = llm.stream("Hi")
     next(first)
     errors: list[KaiwaError] = []
@@ -265,7 +247,9 @@ def test_closing_the_model_wakes_who_waits() -> None:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    until(lambda: len(llm._loop._turns._queue) == 2)
+    until(lambda: llm._loop.num_waiting == 1)
     llm.close()
     thread.join(10)
     assert "was closed" in str(errors[0])
+    with pytest.raises(KaiwaError, match="was closed"):
+        list(first)

@@ -137,7 +137,7 @@ def _load(request: Request, arguments: argparse.Namespace, *, meanwhile: Callabl
     def work(on_progress: Callable[[Any], None]) -> LLM:
         from kaiwa.runtime.llm import LLM
 
-        named = {} if request.model is None else {"model": request.model}
+        named: dict[str, Any] = {} if request.model is None else {"model": request.model}
         return LLM(
             **named,
             threads=arguments.threads,

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from kaiwa.chat.model import ModelCard
 from kaiwa.engines.engine import Engine
-from kaiwa.errors import TemplateError
-from kaiwa.events import Event, Progress, Reply
+from kaiwa.errors import InvalidOption, TemplateError
+from kaiwa.events import Progress, Reply
 from kaiwa.messages import Conversation, normalize
+from kaiwa.runtime.answer_text import AnswerText
+from kaiwa.runtime.batcher import Batcher
 from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
-from kaiwa.runtime.loop import Loop
-from kaiwa.runtime.request import Prompt
-from kaiwa.runtime.stream import Stream, across, collect
-from kaiwa.runtime.turns import Ticket
+from kaiwa.runtime.loop import MAX_WAITING, Loop
+from kaiwa.runtime.request import Prompt, Reader, Request
+from kaiwa.runtime.stream import AsyncStream, Stream, collect
 from kaiwa.sampling import MAX_SEED, Sampling
 from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.decoder import Decoder
 from kaiwa.text.tokenizer import Tokenizer
 
 
@@ -32,8 +32,8 @@ class LLM:
         print(llm.chat("Hey, can you explain gravity to me?", max_new_tokens=200).text)
 
     `model` is a name that `kaiwa` knows, a `.gguf` file, or a folder with `config.json` and safetensors. Any thread and
-    any event loop may use it; requests are answered one at a time, first come first served. Memory is given back by
-    `close`, or at the end of a `with` block.
+    any event loop may use it; up to `max_running` requests are answered at once, and up to `max_waiting` more wait for
+    their turn. Memory is given back by `close`, or at the end of a `with` block.
 
     `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
     loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
@@ -55,9 +55,11 @@ class LLM:
         kv_dtype: str | None = None,
         engine: str | Engine = "auto",
         on_progress: Callable[[Progress], None] | None = None,
+        max_running: int | None = None,
+        max_waiting: int = MAX_WAITING,
     ) -> None:
         options = EngineOptions(threads, context_length, quantization, kv_dtype)
-        self._hold(load(model, options, engine=engine, on_progress=on_progress))
+        self._hold(load(model, options, engine=engine, on_progress=on_progress), max_running, max_waiting)
 
     @classmethod
     def from_parts(
@@ -68,15 +70,17 @@ class LLM:
         *,
         name: str = "model",
         sampling: Sampling | None = None,
+        max_running: int | None = None,
+        max_waiting: int = MAX_WAITING,
     ) -> Self:
         """A model made of parts that are loaded already; the engine is shut down with it."""
         llm = cls.__new__(cls)
-        llm._hold(Parts(name, engine, tokenizer, template, sampling or Sampling()))
+        llm._hold(Parts(name, engine, tokenizer, template, sampling or Sampling()), max_running, max_waiting)
         return llm
 
-    def _hold(self, parts: Parts) -> None:
+    def _hold(self, parts: Parts, max_running: int | None, max_waiting: int) -> None:
         self._parts = parts
-        self._loop = Loop(parts.engine)
+        self._loop = Loop(Batcher(parts.engine, max_running=max_running), max_waiting=max_waiting)
 
     @property
     def card(self) -> ModelCard:
@@ -98,16 +102,9 @@ class LLM:
         """The options that hold where a call gives none: those of the model's own generation config."""
         return self._parts.sampling
 
-    def chat(
-        self,
-        messages: Conversation,
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Reply:
-        """The whole answer to a conversation. Raises what `stream` raises."""
-        return collect(self.stream(messages, tools=tools, template_variables=template_variables, **options))
+    def chat(self, messages: Conversation, **options: Any) -> Reply:
+        """The whole answer to a conversation. Takes and raises what `stream` does."""
+        return collect(self.stream(messages, **options))
 
     def stream(
         self,
@@ -115,40 +112,38 @@ class LLM:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         template_variables: Mapping[str, Any] | None = None,
+        num_logprobs: int | None = None,
+        client: str = "",
         **options: Any,
     ) -> Stream:
         """The events of the answer, as they come; the last is `Finished`. Closing the stream stops the work.
 
         Raises `InvalidOption`, `InvalidMessages`, `TemplateError` or `ContextOverflow` at once.
         """
-        asked_at = time.perf_counter()
-        sampling = self._with_seed(options)
-        token_ids = self._read(messages, tools, template_variables)
-        return self._start(token_ids, sampling, asked_at, self._loop.ticket())
+        asked = self._asked(options, client=client, num_logprobs=num_logprobs)
+        return Stream(self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables)))
 
     def stream_tokens(
-        self, token_ids: Sequence[int], *, end_ids: Collection[int] | None = None, **options: Any
+        self,
+        token_ids: Sequence[int],
+        *,
+        end_ids: Collection[int] | None = None,
+        num_logprobs: int | None = None,
+        client: str = "",
+        **options: Any,
     ) -> Stream:
         """The events of what follows after `token_ids`, without a chat template.
 
         `end_ids` are tokens that end it, by default the model's own.
 
-        Raises `InvalidOption`, `InvalidMessages` or `ContextOverflow` at once.
+        Raises `InvalidOption`, `InvalidMessages`, `ContextOverflow` or `Busy` at once.
         """
-        asked_at = time.perf_counter()
-        return self._start(list(token_ids), self._with_seed(options), asked_at, self._loop.ticket(), end_ids=end_ids)
+        asked = self._asked(options, client=client, num_logprobs=num_logprobs, end_ids=end_ids)
+        return Stream(self._loop, lambda reader: asked(reader, list(token_ids)))
 
-    async def achat(
-        self,
-        messages: Conversation,
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Reply:
+    async def achat(self, messages: Conversation, **options: Any) -> Reply:
         """As `chat`, without ever blocking the event loop. Cancelling the task stops the work within a step."""
-        events = self.astream(messages, tools=tools, template_variables=template_variables, **options)
-        return collect([event async for event in events])
+        return collect([event async for event in self.astream(messages, **options)])
 
     def astream(
         self,
@@ -156,20 +151,16 @@ class LLM:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         template_variables: Mapping[str, Any] | None = None,
+        num_logprobs: int | None = None,
+        client: str = "",
         **options: Any,
-    ) -> AsyncGenerator[Event]:
+    ) -> AsyncStream:
         """As `stream`, without ever blocking the event loop. Closing it, or cancelling its task, stops the work.
 
         Raises `InvalidOption` at once, and what else `stream` raises before the first event.
         """
-        asked_at = time.perf_counter()
-        sampling = self._with_seed(options)
-        ticket = self._loop.ticket()
-
-        def start() -> Stream:
-            return self._start(self._read(messages, tools, template_variables), sampling, asked_at, ticket)
-
-        return across(start, ticket.withdraw)
+        asked = self._asked(options, client=client, num_logprobs=num_logprobs)
+        return AsyncStream(self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables)))
 
     def count_tokens(self, messages: Conversation) -> int:
         """How many tokens the conversation takes as a prompt."""
@@ -220,16 +211,31 @@ class LLM:
         prompt = template.render(normalize(messages), tools=tools, variables=template_variables)
         return self._parts.tokenizer.encode_prompt(prompt)
 
-    def _start(
+    def _asked(
         self,
-        token_ids: list[int],
-        sampling: Sampling,
-        asked_at: float,
-        ticket: Ticket,
+        options: Mapping[str, Any],
         *,
+        client: str,
+        num_logprobs: int | None,
         end_ids: Collection[int] | None = None,
-    ) -> Stream:
-        tokenizer = self._parts.tokenizer
-        prompt = Prompt(token_ids, sampling, tokenizer.end_ids if end_ids is None else end_ids, asked_at)
-        prompt.check(self._parts.engine.info)
-        return Stream(self._loop.answer(prompt, lambda: Decoder(tokenizer), ticket), ticket)
+    ) -> Callable[[Reader, list[int]], Request]:
+        """What makes a request of a reader and a prompt's tokens, which begins to count the time now."""
+        asked_at = time.perf_counter()
+        sampling = self._with_seed(options)
+        _check_num_logprobs(num_logprobs)
+        tokenizer, info = self._parts.tokenizer, self._parts.engine.info
+
+        def new_request(reader: Reader, token_ids: list[int]) -> Request:
+            prompt = Prompt(token_ids, sampling, asked_at, client, num_logprobs)
+            prompt.check(info)
+            text = AnswerText(tokenizer, end_ids=tokenizer.end_ids if end_ids is None else end_ids, stop=sampling.stop)
+            return Request(prompt, text, reader, context_length=info.context_length)
+
+        return new_request
+
+
+def _check_num_logprobs(number: int | None) -> None:
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 20):
+        raise InvalidOption(
+            f"num_logprobs={number!r} is impossible", hint="num_logprobs must be a whole number from 0 to 20, or None"
+        )

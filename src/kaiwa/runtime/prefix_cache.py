@@ -1,117 +1,141 @@
-"""What the engine has already read: a few sequences kept after their answers, to be continued by the next prompt."""
+"""What the engine has already read: sequences kept after their answers, for the next prompt that begins like them.
+
+Each belongs to a scope, and is used within that only; what has the scope "" is for all.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from kaiwa.engines.engine import Engine
+from kaiwa.runtime.radix_tree import RadixTree, common_prefix
 
-MAX_SEQUENCES = 4
+SHARED = ""
+MAX_SEQUENCES = 256
+MAX_RECURRENT_SEQUENCES = 4
+"""Recurrent layers hold a state of its own size for each sequence, however short."""
 
 
-@dataclass(slots=True, eq=False)
-class Lease:
-    """A sequence of the engine in one request's hands. `token_ids` is everything that was handed to it, in order."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """A sequence of the engine, and the tokens that it has computed. One that `is_running` belongs to a request."""
 
     sequence: int
-    token_ids: list[int] = field(default_factory=list)
+    token_ids: list[int]
+    scope: str
+    is_running: bool = False
+    num_shared: int = 0
+    """How many of the tokens were another sequence's when this one began."""
+
+    @property
+    def num_own(self) -> int:
+        """The tokens whose memory is free when this sequence is closed, unless others have begun with them since."""
+        return max(len(self.token_ids) - self.num_shared, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Match:
-    """What a kept sequence offers to a prompt of `num_prompt` tokens: `common` ones, `reusable` by this engine."""
+class Match:
+    """How many tokens of a prompt are known, and of what."""
 
-    lease: Lease
-    common: int
-    reusable: int
-    num_prompt: int
-
-    @property
-    def is_worth_it(self) -> bool:
-        """Whether to cut the sequence down to the `reusable` tokens and go on from there.
-
-        What is cut off has to be read again when its conversation goes on, so two conversations that share no more
-        than a system message keep a sequence each. An answer tried again has all but the prompt's last token in common.
-        """
-        is_retry = self.common == self.num_prompt - 1
-        return self.reusable > 0 and (is_retry or 2 * self.reusable >= len(self.lease.token_ids))
+    known: Known
+    num_tokens: int
 
 
 class PrefixCache:
-    """Keeps up to `max_sequences` sequences that together hold at most one full context.
+    """Keeps finished sequences, as many as the engine has room for; the least recently used go first."""
 
-    One thread at a time calls it, as it calls the engine; only `give_back` may be called from anywhere.
-    """
-
-    def __init__(self, engine: Engine, *, max_sequences: int = MAX_SEQUENCES) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._max_sequences = max_sequences
-        self._kept: list[Lease] = []
+        self._max_sequences = MAX_RECURRENT_SEQUENCES if engine.info.is_recurrent else MAX_SEQUENCES
+        self._trees: dict[str, RadixTree[Known]] = {}
+        self._kept: dict[Known, None] = {}
         """The least recently used one first."""
-        self._returned: deque[Lease] = deque()
+        self.num_tokens = 0
+        """Whose memory would be free if nothing were kept."""
 
-    def lease(self, prompt_ids: Sequence[int]) -> Lease:
-        """A sequence that holds the longest known beginning of the prompt, never all of it.
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def match(self, token_ids: list[int], scope: str, running: Iterable[Known] = ()) -> Match | None:
+        """The longest known beginning of a prompt, never all of it.
 
         The prompt's last token is always left to compute, as the answer's first token is sampled after it.
         """
-        self._take_back()
-        matches = [self._match(kept, prompt_ids) for kept in self._kept]
-        best = max(matches, key=lambda match: match.reusable, default=None)
-        if best is not None and best.is_worth_it:
-            self._kept.remove(best.lease)
-            self._cut(best.lease, best.reusable)
-            return best.lease
-        while len(self._kept) >= self._max_sequences:
-            self._forget_oldest()
-        return Lease(self._engine.open())
+        prompt = token_ids[:-1]
+        best: Match | None = None
+        for known, common in self._candidates(prompt, scope, running):
+            if best is None or common > best.num_tokens:
+                keepable = self._engine.keepable(known.sequence, common)
+                if keepable and (best is None or keepable > best.num_tokens):
+                    best = Match(known, keepable)
+        return best
+
+    def open(self, token_ids: list[int], scope: str, running: Iterable[Known] = ()) -> tuple[int, int]:
+        """A sequence for a prompt, and how many of the prompt's tokens it holds already."""
+        match = self.match(token_ids, scope, running)
+        if match is None:
+            return self._engine.open(), 0
+        known = match.known
+        if known.is_running:
+            sequence = self._engine.fork(known.sequence, match.num_tokens)
+        elif known.scope == scope and match.num_tokens == len(known.token_ids):
+            self._forget(known)  # the prompt goes on where it ended, and what will be kept then holds it all
+            sequence = known.sequence
+        else:
+            self._kept[known] = self._kept.pop(known)
+            sequence = self._engine.fork(known.sequence, match.num_tokens)
+        return sequence, self._engine.length(sequence)
+
+    def keep(self, sequence: int, token_ids: list[int], scope: str, *, num_shared: int = 0) -> None:
+        """Take a sequence of which at most the tokens `token_ids` are computed, until its memory is needed.
+
+        When it began, `num_shared` of them were computed.
+        """
+        length = min(self._engine.length(sequence), len(token_ids))
+        self._engine.truncate(sequence, length)
+        length = self._engine.length(sequence)
+        if not length:
+            self._engine.close(sequence)
+            return
+        known = Known(sequence, token_ids[:length], scope, num_shared=num_shared)
+        same = self._trees.setdefault(scope, RadixTree()).insert(known.token_ids, known)
+        if same is not None:
+            self._drop(same)
+            self._engine.close(same.sequence)
+        self._kept[known] = None
+        self.num_tokens += known.num_own
+        while len(self._kept) > self._max_sequences:
+            self.forget_oldest()
 
     def make_room(self, num_tokens: int) -> None:
-        """Forget old sequences until `num_tokens` more fit beside what is kept."""
-        info = self._engine.info
-        while self._kept and (
-            num_tokens + self._num_kept_tokens() > info.context_length
-            or self._engine.num_free_tokens() < info.max_step_tokens
-        ):
-            self._forget_oldest()
+        """Forget old sequences until the engine has a place for `num_tokens` more, or nothing is kept."""
+        while self._kept and self._engine.num_free_tokens() < num_tokens:
+            self.forget_oldest()
 
-    def give_back(self, lease: Lease) -> None:
-        """Keep a sequence for later. Any thread may call this at any time; it takes effect with the next `lease`."""
-        self._returned.append(lease)
+    def forget_oldest(self) -> bool:
+        """Give back the memory of what was used least recently; whether anything was kept."""
+        oldest = next(iter(self._kept), None)
+        if oldest is None:
+            return False
+        self._forget(oldest)
+        self._engine.close(oldest.sequence)
+        return True
 
-    def discard(self, lease: Lease) -> None:
-        """Close a sequence that is in an unknown state."""
-        self._engine.close(lease.sequence)
+    def _candidates(self, prompt: list[int], scope: str, running: Iterable[Known]) -> Iterator[tuple[Known, int]]:
+        for name in dict.fromkeys((scope, SHARED)):
+            if name in self._trees:
+                yield from self._trees[name].longest(prompt)
+        for known in running:
+            if known.scope in (scope, SHARED):
+                yield known, common_prefix(known.token_ids, prompt)
 
-    def _take_back(self) -> None:
-        while self._returned:
-            lease = self._returned.popleft()
-            # An interrupted step may have computed its tokens or not: the engine knows.
-            length = min(self._engine.length(lease.sequence), len(lease.token_ids))
-            if length == 0:
-                self._engine.close(lease.sequence)
-                continue
-            self._cut(lease, length)
-            self._kept.append(lease)
+    def _forget(self, known: Known) -> None:
+        self._trees[known.scope].remove(known.token_ids)
+        if self._trees[known.scope].is_empty:
+            del self._trees[known.scope]
+        self._drop(known)
 
-    def _match(self, kept: Lease, prompt_ids: Sequence[int]) -> _Match:
-        common = min(common_prefix(kept.token_ids, prompt_ids), len(prompt_ids) - 1)
-        return _Match(kept, common, self._engine.keepable(kept.sequence, common), len(prompt_ids))
-
-    def _cut(self, lease: Lease, length: int) -> None:
-        self._engine.truncate(lease.sequence, length)
-        del lease.token_ids[self._engine.length(lease.sequence) :]
-
-    def _forget_oldest(self) -> None:
-        self._engine.close(self._kept.pop(0).sequence)
-
-    def _num_kept_tokens(self) -> int:
-        return sum(len(kept.token_ids) for kept in self._kept)
-
-
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many tokens two sequences begin with alike."""
-    differ = (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
-    return next(differ, min(len(a), len(b)))
+    def _drop(self, known: Known) -> None:
+        del self._kept[known]
+        self.num_tokens -= known.num_own

@@ -1,30 +1,43 @@
-"""One answer in the making: which tokens to compute next, and what events come of the tokens that are sampled.
+"""One answer in the making: the tokens that are known, what to compute next, and what events come of it.
 
-It calls no engine and waits for nothing, so that whoever drives it may mix many of them.
+It calls no engine and waits for nothing, so that many of them can be mixed.
 """
 
 from __future__ import annotations
 
-import enum
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from kaiwa.engines.engine import EngineInfo
+from kaiwa.engines.engine import EngineInfo, Sampled, Slice
 from kaiwa.errors import ContextOverflow, InvalidMessages
-from kaiwa.events import Event, Finished, FinishReason, PromptProgress, TextDelta, Timings, Usage
+from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, Timings, ToolCall, Usage
+from kaiwa.runtime.answer_text import AnswerText
+from kaiwa.runtime.job import Job, State
 from kaiwa.sampling import Sampling
-from kaiwa.text.decoder import Decoder
-from kaiwa.text.stop_strings import StopStrings
+
+NO_SEQUENCE = -1
 
 
-class State(enum.Enum):
-    """WAITING → READING → WRITING → FINISHED; a request that is stopped goes to FINISHED from anywhere."""
+class Constraint(Protocol):
+    """Says which tokens may come next."""
 
-    WAITING = "waiting for its turn"
-    READING = "reading the prompt"
-    WRITING = "writing the answer"
-    FINISHED = "finished"
+    def allowed(self) -> bytes | None:
+        """The mask in the layout of `Slice.allowed`; None where all may come."""
+        ...
+
+    def push(self, token_id: int) -> None:
+        """A token was sampled."""
+        ...
+
+
+class Reader(Protocol):
+    """Whoever gets the events. It is called in the engine's thread, and must not wait."""
+
+    def deliver(self, events: list[Event]) -> None: ...
+
+    def fail(self, error: BaseException) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +46,10 @@ class Prompt:
 
     token_ids: Sequence[int]
     sampling: Sampling
-    end_ids: Collection[int]
     asked_at: float
+    client: str = ""
+    """Who asks: requests of several are answered in turn, and nobody uses what was read for another."""
+    num_logprobs: int | None = None
 
     def check(self, info: EngineInfo) -> None:
         """Whether an engine can answer it.
@@ -51,97 +66,132 @@ class Prompt:
             raise ContextOverflow(len(self.token_ids), info.context_length)
 
 
-class Request:
-    """The state of one answer: `begin`, then compute `next_tokens` and `accept` what was sampled, until FINISHED."""
+class Request(Job):
+    """The state of one answer. `sequence` is the engine's, in which the first `num_computed` tokens are."""
 
-    def __init__(self, prompt: Prompt, decoder: Decoder, *, context_length: int, max_step_tokens: int) -> None:
-        self.state = State.WAITING
-        self._prompt = prompt
-        self._decoder = decoder
-        self._stop_strings = StopStrings(prompt.sampling.stop)
-        self._max_step_tokens = max_step_tokens
-        self._cached_tokens = 0
-        self._read_tokens = 0
-        self._last_id = -1
-        self._generated_tokens = 0
+    def __init__(
+        self,
+        prompt: Prompt,
+        text: AnswerText,
+        reader: Reader,
+        *,
+        context_length: int,
+        constraint: Constraint | None = None,
+    ) -> None:
+        super().__init__(len(prompt.token_ids), prompt.client)
+        self.prompt = prompt
+        self.reader = reader
+        self.token_ids = list(prompt.token_ids)
+        """All that are known: the prompt, and what was sampled."""
+        self.sequence = NO_SEQUENCE
+        self.cached_tokens = 0
+        self.begun_at = 0.0
+        self.first_token_s = 0.0
+        self.place = 0
+        """In the queue, as the reader was told last; 0 is nowhere."""
+        self.is_over = False
+        """Whether `Finished` is among the events that were given out."""
+        self.waits_for: tuple[Request, int] | None = None
+        """Another request, and how many tokens it is to compute before this one begins with them."""
+        self._text = text
+        self._constraint = constraint
         left = context_length - len(prompt.token_ids)
         self._max_new_tokens = min(prompt.sampling.max_new_tokens or left, left)
         self._prompt_s = 0.0
         self._decode_s = 0.0
-        self._first_token_s = 0.0
+        self._has_called = False
 
-    def begin(self, cached_tokens: int) -> list[Event]:
-        """The turn has come, and the first `cached_tokens` of the prompt need not be read."""
-        self._cached_tokens = self._read_tokens = cached_tokens
-        self.state = State.READING
-        return []
+    @property
+    def generated_tokens(self) -> int:
+        """How many tokens were sampled."""
+        return len(self.token_ids) - len(self.prompt.token_ids)
 
-    def next_tokens(self) -> tuple[Sequence[int], bool]:
-        """The token ids to compute next, and whether one is to be sampled after them."""
-        if self.state is State.WRITING:
-            return [self._last_id], True
-        end = min(self._read_tokens + self._max_step_tokens, len(self._prompt.token_ids))
-        return self._prompt.token_ids[self._read_tokens : end], end == len(self._prompt.token_ids)
+    @property
+    def max_guesses(self) -> int:
+        """How many guesses the next slice may have, so that the answer ends where it would end without."""
+        if self.state is not State.WRITING or self._constraint is not None:
+            return 0
+        return self._max_new_tokens - self.generated_tokens - 1
 
-    def accept(self, token_id: int | None, *, step_s: float) -> list[Event]:
-        """The events that come of a step, which took `step_s` seconds and sampled `token_id`."""
-        if token_id is None:
-            return self._read_on(step_s)
-        if self.state is State.READING:
-            self._read_tokens = len(self._prompt.token_ids)
-            self._prompt_s += step_s
-            self._first_token_s = time.perf_counter() - self._prompt.asked_at
-            self.state = State.WRITING
-        else:
+    def wait(self, place: int) -> list[Event]:
+        """It stands at this place of the queue."""
+        if place == self.place:
+            return []
+        self.place = place
+        return [Queued(place)]
+
+    def next_slice(self, num_tokens: int, guesses: Sequence[int] = ()) -> Slice:
+        """What a step computes that has `num_tokens` of the unread ones, and `guesses` at what follows."""
+        end = self.num_computed + num_tokens
+        token_ids = self.token_ids[self.num_computed : end]
+        if end < len(self.token_ids):
+            return Slice(self.sequence, token_ids, sample=False)
+        return Slice(
+            self.sequence,
+            [*token_ids, *guesses] if guesses else token_ids,
+            num_guesses=len(guesses),
+            allowed=self._constraint.allowed() if self._constraint is not None else None,
+            num_logprobs=self.prompt.num_logprobs,
+        )
+
+    def accept(self, sampled: Sampled | None, *, step_s: float) -> list[Event]:
+        """The events that come of a step of `step_s` seconds. The last one is `Finished` where the answer ends."""
+        if self.generated_tokens:
             self._decode_s += step_s
-        self._generated_tokens += 1
-        self._last_id = token_id
-        return self._write(token_id)
+        else:
+            self._prompt_s += step_s
+        if sampled is None:
+            return self._read_on()
+        if not self.generated_tokens:
+            self.first_token_s = time.perf_counter() - self.prompt.asked_at
+        events: list[Event] = []
+        for place, token_id in enumerate(sampled.token_ids):
+            self.token_ids.append(token_id)
+            new, is_over = self._text.push(token_id, sampled.logprobs[place] if sampled.logprobs else None)
+            events += new
+            self._has_called = self._has_called or any(isinstance(event, ToolCall) for event in new)
+            if is_over:
+                return events + self._finish("stop")
+            if self.generated_tokens == self._max_new_tokens:
+                return events + self._finish("length")
+            if self._constraint is not None:
+                self._constraint.push(token_id)
+        return events
 
     def stop(self) -> list[Event]:
         """The last events of a request that is stopped before its end."""
         return self._finish("cancelled")
 
-    def _read_on(self, step_s: float) -> list[Event]:
-        self._read_tokens += self._max_step_tokens
-        self._prompt_s += step_s
-        return [PromptProgress(self._read_tokens, len(self._prompt.token_ids), self._cached_tokens)]
-
-    def _write(self, token_id: int) -> list[Event]:
-        if token_id in self._prompt.end_ids:
-            return self._finish("stop")
-        text, is_stopped = self._stop_strings.push(self._decoder.push(token_id))
-        if is_stopped:
-            return [*_delta(text), self._finished("stop")]
-        if self._generated_tokens == self._max_new_tokens:
-            return [*_delta(text), *self._finish("length")]
-        return _delta(text)
+    def _read_on(self) -> list[Event]:
+        if self.generated_tokens:
+            return []  # it had paused, and reads what its reader has seen
+        read_tokens = self.num_computed
+        return [PromptProgress(read_tokens, len(self.prompt.token_ids), self.cached_tokens)]
 
     def _finish(self, reason: FinishReason) -> list[Event]:
         """The text that was held back, and the end."""
-        text, is_stopped = self._stop_strings.push(self._decoder.flush())
+        events, is_stopped = self._text.finish()
+        has_called = self._has_called or any(isinstance(event, ToolCall) for event in events)
         if is_stopped:
-            return [*_delta(text), self._finished("stop")]
-        return [*_delta(text + self._stop_strings.flush()), self._finished(reason)]
+            reason = "stop"
+        if reason == "stop" and has_called:
+            reason = "tool_calls"
+        return [*events, self._finished(reason)]
 
     def _finished(self, reason: FinishReason) -> Finished:
-        self.state = State.FINISHED
-        new_tokens = self._read_tokens - self._cached_tokens
+        self.is_over = True
+        num_prompt = len(self.prompt.token_ids)
         return Finished(
             reason,
-            Usage(len(self._prompt.token_ids), self._cached_tokens, self._generated_tokens),
+            Usage(num_prompt, self.cached_tokens, self.generated_tokens),
             Timings(
-                first_token_s=self._first_token_s,
+                first_token_s=self.first_token_s,
                 prompt_s=self._prompt_s,
                 decode_s=self._decode_s,
-                prompt_tokens_per_s=_rate(new_tokens, self._prompt_s),
-                decode_tokens_per_s=_rate(self._generated_tokens - 1, self._decode_s),
+                prompt_tokens_per_s=_rate(min(num_prompt, self.num_computed) - self.cached_tokens, self._prompt_s),
+                decode_tokens_per_s=_rate(self.generated_tokens - 1, self._decode_s),
             ),
         )
-
-
-def _delta(text: str) -> list[Event]:
-    return [TextDelta(text)] if text else []
 
 
 def _rate(count: int, seconds: float) -> float:

@@ -1,81 +1,225 @@
-"""An answer that is being written, as its reader holds it: an iterator of events, in a thread or in an event loop."""
+"""An answer that is being written, as its reader holds it: an iterator of events, in a thread or in an event loop.
+
+The engine works ahead of its readers. What is not yet read waits in memory: an answer is no longer than the context,
+and a slow reader holds up nobody.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import queue
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
-from typing import Self
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Self
 
-from kaiwa.events import Event, Finished, Reply
-from kaiwa.runtime.turns import Ticket
+from kaiwa.events import Event, Finished, ReasoningDelta, Reply, ToolCall
+from kaiwa.runtime.loop import Loop
+from kaiwa.runtime.request import Reader, Request
+
+if TYPE_CHECKING:
+    import asyncio
+
+NewRequest = Callable[[Reader], Request]
 
 
 class Stream(Iterator[Event]):
-    """The events of one answer; the last is `Finished`. The work is done as the events are read."""
+    """The events of one answer; the last is `Finished`. Whoever leaves before should close it; forgetting it does, too.
 
-    def __init__(self, events: Generator[Event], ticket: Ticket) -> None:
-        self._events = events
-        self._ticket = ticket
+    Raises `Busy`, or what `new_request` raises, at once.
+    """
+
+    def __init__(self, loop: Loop, new_request: NewRequest) -> None:
+        self._arrived: queue.SimpleQueue[list[Event] | BaseException | None] = queue.SimpleQueue()
+        self._events: deque[Event] = deque()
+        self._is_over = True
+        self._loop = loop
+        self._request = new_request(_ThreadReader(self._arrived))
+        loop.submit(self._request)
+        self._is_over = False
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Event:
-        return next(self._events)
+        while not self._is_over:
+            if self._events:
+                event = self._events.popleft()
+                self._is_over = isinstance(event, Finished)
+                return event
+            self._wait()
+        raise StopIteration
+
+    def _wait(self) -> None:
+        try:
+            item = self._arrived.get()
+        except BaseException:  # an interrupt from the keyboard
+            self.close()
+            raise
+        if item is None or self._is_over:
+            return
+        if isinstance(item, BaseException):
+            self._is_over = True
+            raise item
+        self._events.extend(item)
 
     def cancel(self) -> None:
         """End the answer within a step, from any thread or signal handler.
 
         Its reader still gets the text so far, and `Finished` with the reason "cancelled".
         """
-        self._ticket.withdraw()
+        self._loop.cancel(self._request)
 
     def close(self) -> None:
-        """End the answer within a step; its reader gets nothing more."""
-        self._ticket.withdraw()
-        with contextlib.suppress(ValueError):  # another thread is reading, and sees after its step that it is over
-            self._events.close()
+        """End the answer within a step; its reader gets nothing more. Waits for nothing."""
+        self._is_over = True
+        self._loop.cancel(self._request)
+        self._arrived.put(None)
+
+    def __del__(self) -> None:
+        if not self._is_over:
+            self._loop.cancel(self._request)
+
+
+class AsyncStream(AsyncIterator[Event]):
+    """As `Stream`, in an event loop, which never waits for it. The work begins as the first event is asked for.
+
+    Cancelling the task that reads ends the answer within a step, as closing does.
+    """
+
+    def __init__(self, loop: Loop, new_request: NewRequest) -> None:
+        self._loop = loop
+        self._new_request = new_request
+        self._reader: _TaskReader | None = None
+        self._events: deque[Event] = deque()
+        self._is_over = False
+
+    async def __anext__(self) -> Event:
+        while not self._is_over:
+            if self._events:
+                event = self._events.popleft()
+                self._is_over = isinstance(event, Finished)
+                return event
+            await self._wait()
+        raise StopAsyncIteration
+
+    async def _wait(self) -> None:
+        if self._reader is None:
+            self._reader = _TaskReader(self._loop)
+            # Rendering a long conversation and making tokens of it takes time, too.
+            threading.Thread(target=self._reader.begin, args=[self._new_request], name="kaiwa-prompt").start()
+        try:
+            item = await self._reader.next_item()
+        except BaseException:
+            self.close()
+            raise
+        if isinstance(item, BaseException):
+            self._is_over = True
+            raise item
+        self._events.extend(item)
+
+    def cancel(self) -> None:
+        """End the answer within a step; its reader still gets the text so far, and `Finished` as "cancelled"."""
+        if self._reader is None:
+            self._is_over = True
+        else:
+            self._reader.leave()
+
+    def close(self) -> None:
+        """End the answer within a step; its reader gets nothing more. Waits for nothing."""
+        self.cancel()
+        self._is_over = True
+
+    async def aclose(self) -> None:
+        """As `close`, for `contextlib.aclosing`."""
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._is_over and self._reader is not None:
+            self._reader.leave()
+
+
+class _ThreadReader:
+    """Hands events to a stream without knowing it, so that a stream that is forgotten can be collected."""
+
+    def __init__(self, arrived: queue.SimpleQueue[list[Event] | BaseException | None]) -> None:
+        self._arrived = arrived
+
+    def deliver(self, events: list[Event]) -> None:
+        self._arrived.put(events)
+
+    def fail(self, error: BaseException) -> None:
+        self._arrived.put(error)
+
+
+class _TaskReader:
+    """Hands events to a task. It is woken once for all that arrives until it looks."""
+
+    def __init__(self, loop: Loop) -> None:
+        import asyncio  # a command that answers one question must not wait for it
+
+        self._loop = loop
+        self._request: Request | None = None
+        self._has_left = False
+        self._event_loop = asyncio.get_running_loop()
+        self._items: deque[list[Event] | BaseException] = deque()
+        self._is_called = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def begin(self, new_request: NewRequest) -> None:
+        """Ask, in a thread of its own."""
+        try:
+            self._request = new_request(self)
+            if not self._has_left:
+                self._loop.submit(self._request)
+            if self._has_left:
+                self._loop.cancel(self._request)
+        except BaseException as error:  # noqa: BLE001  (the task raises it)
+            self.fail(error)
+
+    def leave(self) -> None:
+        """Nobody reads on."""
+        self._has_left = True
+        if self._request is not None:
+            self._loop.cancel(self._request)
+
+    def deliver(self, events: list[Event]) -> None:
+        self._put(events)
+
+    def fail(self, error: BaseException) -> None:
+        self._put(error)
+
+    def _put(self, item: list[Event] | BaseException) -> None:
+        self._items.append(item)
+        if self._is_called:
+            return
+        self._is_called = True
+        try:
+            self._event_loop.call_soon_threadsafe(self._wake)
+        except RuntimeError:  # the event loop was closed with the answer unread
+            self.leave()
+
+    def _wake(self) -> None:
+        self._is_called = False
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next_item(self) -> list[Event] | BaseException:
+        """What has arrived, or arrives next."""
+        while not self._items:
+            self._waiter = self._event_loop.create_future()
+            await self._waiter
+        return self._items.popleft()
 
 
 def collect(events: Iterable[Event]) -> Reply:
     """The whole answer."""
     *pieces, last = events
     assert isinstance(last, Finished)
-    text = "".join(piece.text for piece in pieces)
-    return Reply(text, last.finish_reason, last.usage, last.timings)
-
-
-async def across(make_events: Callable[[], Iterator[Event]], stop: Callable[[], None]) -> AsyncGenerator[Event]:
-    """Read `make_events()` in a thread of its own and yield its events here; the event loop never waits for them.
-
-    `stop` is called when the reader has left, to end the work. What is not yet read waits in memory: an answer is no
-    longer than the context, and a slow reader holds up nobody.
-    """
-    import asyncio  # a command that answers one question must not wait for it
-
-    loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
-
-    def post(item: Event | BaseException | None) -> None:
-        try:
-            loop.call_soon_threadsafe(arrived.put_nowait, item)
-        except RuntimeError:  # the event loop was closed with the answer unread
-            stop()
-
-    def work() -> None:
-        try:
-            for event in make_events():
-                post(event)
-            post(None)
-        except BaseException as error:  # noqa: BLE001  (the reader raises it)
-            post(error)
-
-    threading.Thread(target=work, name="kaiwa-answer").start()
-    try:
-        while (item := await arrived.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stop()
+    return Reply(
+        "".join(piece.text for piece in pieces),
+        last.finish_reason,
+        last.usage,
+        last.timings,
+        reasoning="".join(piece.reasoning for piece in pieces if isinstance(piece, ReasoningDelta)),
+        tool_calls=tuple(piece for piece in pieces if isinstance(piece, ToolCall)),
+    )
