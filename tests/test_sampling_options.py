@@ -23,6 +23,9 @@ from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
         ("top-k=40", ("top_k", 40)),
         ("stop=END", ("stop", ("END",))),
         ("stop=['a', 'b=c']", ("stop", ("a", "b=c"))),
+        ("logit_bias=42:-100, 7:2.5", ("logit_bias", {42: -100.0, 7: 2.5})),
+        ("logit_bias={42: 1}", ("logit_bias", {42: 1.0})),
+        ("logit_bias={}", ("logit_bias", {})),
     ],
 )
 def test_assignments(text: str, expected: tuple[str, Any]) -> None:
@@ -43,6 +46,10 @@ def test_assignments(text: str, expected: tuple[str, Any]) -> None:
         ("max_new_tokens=0", "max_new_tokens=0"),
         ("seed=-1", "seed=-1"),
         ("stop=", "stop=''"),
+        ("logit_bias=42", "logit_bias='42'"),
+        ("logit_bias=42:101", "logit_bias={42: 101.0}"),
+        ("logit_bias=-1:1", "logit_bias={-1: 1.0}"),
+        ("logit_bias=1:nan", "logit_bias={1: nan}"),
     ],
 )
 def test_refusals_name_the_value_and_say_what_to_do(text: str, words: str) -> None:
@@ -67,6 +74,14 @@ def test_a_model_that_says_nothing_gets_the_table_and_one_that_does_its_own() ->
     own = Sampling.from_generation_config({"do_sample": True, "temperature": 0.6, "top_k": 20, "transformers": "5"})
     assert (own.temperature, own.top_k) == (0.6, 20)
     assert Sampling.from_generation_config({"do_sample": False}).is_greedy
+
+
+def test_json_has_texts_for_token_ids() -> None:
+    assert Sampling(logit_bias={"42": -1}).logit_bias == {42: -1.0}  # type: ignore[dict-item]
+    with pytest.raises(InvalidOption, match="logit_bias=\\[1\\]"):
+        Sampling(logit_bias=[1])  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption):
+        Sampling(logit_bias=dict.fromkeys(range(1025), 1.0))
 
 
 @given(st.floats(0, 100), st.integers(0, 2**40), st.none() | st.integers(0, 2**63 - 1))

@@ -12,9 +12,9 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── ContextOverflow           the prompt does not fit the context; .prompt_tokens, .context_length
 ├── NumericalError            the model computed numbers that are no answer: NaN, or infinite
 ├── OutOfMemory               the model would not fit in memory; says how much it needs
-├── Busy                      too many requests wait already; .place, .retry_after_s
 ├── CacheFailed               a quantized model could not be kept on disk
 ├── EngineCrashed             the process that holds a model ended by itself; .exit_code
+├── RemoteFailed              a model on another server did not answer; .status
 ├── MissingExtra              an optional package is not installed; says the command
 └── Cancelled                 the work was stopped on request
 """
@@ -110,21 +110,6 @@ class OutOfMemory(KaiwaError, MemoryError):
     """The model would not fit into the memory that is free."""
 
 
-class Busy(KaiwaError):
-    """So many requests wait that one more is not taken.
-
-    `place` is where it would have stood in the queue, and `retry_after_s` when there will probably be room.
-    """
-
-    def __init__(self, place: int, retry_after_s: float) -> None:
-        super().__init__(
-            f"{place - 1:,} requests wait already, as many as are taken",
-            hint=f"ask again in about {max(1, round(retry_after_s)):,} s",
-        )
-        self.place = place
-        self.retry_after_s = retry_after_s
-
-
 class CacheFailed(KaiwaError):
     """What Kaiwa makes once and keeps could not be written to its folder."""
 
@@ -138,6 +123,14 @@ class EngineCrashed(KaiwaError):
     def __init__(self, message: str, *, hint: str = "", exit_code: int | None = None) -> None:
         super().__init__(message, hint=hint)
         self.exit_code = exit_code
+
+
+class RemoteFailed(KaiwaError):
+    """A server that holds a model did not answer, or broke off; `status` is HTTP's, or None without an answer."""
+
+    def __init__(self, message: str, *, status: int | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 class MissingExtra(KaiwaError, ImportError):

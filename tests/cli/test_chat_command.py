@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from kaiwa.cli.chat import Request, parse
+from openai_server import OpenAIServer, Said, text_chunks
 from pseudo_terminal import terminal
 
 KAIWA = [sys.executable, "-m", "kaiwa.cli.main"]
@@ -80,6 +81,18 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {path} is not a usable GGUF file: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_model_on_another_server() -> None:
+    with OpenAIServer([Said(chunks=text_chunks("Hello", " there"))]).serve() as server:
+        done = piped(Path("tiny"), "Hi\n", "--url", server.url, "temperature=0.2")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "Hello there\n", "")
+        assert server.asked[0]["temperature"] == 0.2
+        done = piped(Path("big"), "Hi\n", "--url", server.url)
+        assert done.returncode == 2
+        assert done.stderr == f"error: {server.url} has no model 'big'\nhint: known are tiny\n"
+        done = piped(Path("tiny"), "Hi\n", "--url", server.url, "--threads", "2")
+        assert done.stderr.startswith("error: --threads is for models on this machine\n")
 
 
 def test_an_unknown_model_is_a_mistake() -> None:

@@ -52,8 +52,10 @@ def test_recurrent_layers_keep_no_keys_and_values_but_a_state() -> None:
     assert cache_bytes_per_token(hybrid) == 23_040 / 3
     # 20 layers, 4 bytes: three tokens' channels (queries, keys, values), and a matrix of 16 x 32 for each value head
     assert state_bytes_per_sequence(hybrid) == 20 * 4 * (3 * (32 + 32 + 128) + 4 * 16 * 32) == 209_920
+    assert plan(hybrid, WEIGHTS).state_bytes == 4 * 2 * 209_920
     planned = plan(hybrid, WEIGHTS, available_bytes=10**9)
-    assert planned.state_bytes == 8 * 209_920
+    assert planned.max_sequences > 64
+    assert planned.state_bytes == planned.max_sequences * 2 * 209_920
     assert planned.total_bytes == WEIGHTS + planned.cache_bytes + planned.scratch_bytes + planned.state_bytes
     assert state_bytes_per_sequence(SMOLLM2) == plan(SMOLLM2, WEIGHTS).state_bytes == 0
 
@@ -61,9 +63,25 @@ def test_recurrent_layers_keep_no_keys_and_values_but_a_state() -> None:
 def test_the_context_is_the_models_own_where_it_fits() -> None:
     planned = plan(SMOLLM2, WEIGHTS, available_bytes=10**9)
     assert planned.context_length == 8192
-    assert planned.cache_bytes == 8192 * 23_040
+    assert planned.cache_bytes == planned.cache_tokens * 23_040
     assert planned.total_bytes == WEIGHTS + planned.cache_bytes + planned.scratch_bytes
     assert plan(SMOLLM2, WEIGHTS).context_length == 8192, "nothing is known of the memory"
+
+
+@pytest.mark.parametrize("available", [5 * 10**8, 10**9, 3 * 10**9, 10**10])
+def test_a_quarter_of_what_is_left_goes_to_more_chats_at_once(available: int) -> None:
+    planned = plan(SMOLLM2, WEIGHTS, available_bytes=available)
+    left = 0.9 * available - WEIGHTS - planned.scratch_bytes - 8192 * 23_040
+    more = planned.cache_tokens - 8192
+    assert more % 256 == 0
+    assert more * 23_040 <= left / 4
+    assert more == 3 * 8192 or left / 4 < (more + 256) * 23_040
+    assert plan(SMOLLM2, WEIGHTS, context_length=512, available_bytes=available).cache_tokens == 4 * 512
+
+
+def test_nothing_known_of_the_memory_is_room_for_one_context() -> None:
+    planned = plan(SMOLLM2, WEIGHTS)
+    assert (planned.context_length, planned.cache_tokens, planned.max_sequences) == (8192, 8192, 256)
 
 
 def test_less_memory_gives_a_shorter_context_and_leaves_a_tenth() -> None:

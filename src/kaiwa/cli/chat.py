@@ -16,6 +16,8 @@ from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
 
 if TYPE_CHECKING:
     from kaiwa.chat.history import SavedChat
+    from kaiwa.chat.model import ChatModel
+    from kaiwa.chat.remote import RemoteModel
     from kaiwa.runtime.llm import LLM
     from kaiwa.terminal.state import ChatState
 
@@ -38,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     parser.usage = (
         "kaiwa chat [MODEL] [name=value …] [--system TEXT] [--load FILE] [--threads N] [--context N]\n"
-        "                  [--quantization NAME]"
+        "                  [--quantization NAME] [--url ADDRESS]"
     )
     parser.add_argument(
         "words",
@@ -53,6 +55,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
     parser.add_argument(
         "--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)"
+    )
+    parser.add_argument(
+        "--url",
+        metavar="ADDRESS",
+        help="chat with a model on a server that speaks OpenAI's API; MODEL is its name there, and the variable "
+        "KAIWA_API_KEY has the key",
     )
     parser.epilog = _options_help()
 
@@ -71,6 +79,7 @@ def _options_help() -> str:
 _EXAMPLES = (
     "  kaiwa chat",
     "  kaiwa chat model.gguf temperature=0.2 --system 'Answer in one sentence.'",
+    "  kaiwa chat qwen3:4b --url http://127.0.0.1:8000/v1",
     "  printf 'Hi\\n' | kaiwa chat do_sample=False max_new_tokens=10",
 )
 
@@ -131,13 +140,21 @@ def _answer(request: Request, saved: SavedChat | None, arguments: argparse.Names
         pipe.answer(model, state.chat.asked(question), state.options)
 
 
-def _load(request: Request, arguments: argparse.Namespace, *, meanwhile: Callable[[], None] | None = None) -> LLM:
+def _load(
+    request: Request, arguments: argparse.Namespace, *, meanwhile: Callable[[], None] | None = None
+) -> LLM | RemoteModel:
     from kaiwa.terminal import loading
 
-    def work(on_progress: Callable[[Any], None]) -> LLM:
+    _check_url(arguments)
+
+    def work(on_progress: Callable[[Any], None]) -> LLM | RemoteModel:
+        if arguments.url is not None:
+            from kaiwa.chat.remote import RemoteModel
+
+            return RemoteModel(arguments.url, model=request.model or "")
         from kaiwa.runtime.llm import LLM
 
-        named: dict[str, Any] = {} if request.model is None else {"model": request.model}
+        named = {} if request.model is None else {"model": request.model}
         return LLM(
             **named,
             threads=arguments.threads,
@@ -149,7 +166,14 @@ def _load(request: Request, arguments: argparse.Namespace, *, meanwhile: Callabl
     return loading.load(work, meanwhile=meanwhile)
 
 
-def _beginning(request: Request, saved: SavedChat | None, arguments: argparse.Namespace, model: LLM) -> ChatState:
+def _check_url(arguments: argparse.Namespace) -> None:
+    """Raises `InvalidOption` for what is the server's to decide."""
+    for name in ("threads", "context", "quantization"):
+        if arguments.url is not None and getattr(arguments, name) is not None:
+            raise InvalidOption(f"--{name} is for models on this machine", hint=f"leave out --url or --{name}")
+
+
+def _beginning(request: Request, saved: SavedChat | None, arguments: argparse.Namespace, model: ChatModel) -> ChatState:
     """The conversation and the options to begin with: those of `--load`, and over them those that are typed."""
     from kaiwa.terminal.state import ChatState
 

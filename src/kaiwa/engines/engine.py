@@ -33,6 +33,8 @@ class EngineInfo:
     """How many tokens one step takes at most, over all its slices."""
     cache_tokens: int = 0
     """How many tokens all sequences together may hold; what `fork` shares counts once."""
+    max_sequences: int = 256
+    """How many sequences may be open at a time."""
     is_recurrent: bool = False
     """Whether a sequence can only go back to checkpoints (see `keepable`), so that guesses cannot be taken back."""
 

@@ -80,19 +80,20 @@ def load(
 
 def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: OnProgress | None) -> Engine:
     from kaiwa.engines.native import engine, rounding
+    from kaiwa.engines.native.options import KV_DTYPES, choose_kv_dtype, main_format
     from kaiwa.weights import quantize
 
     quantization = options.quantization
     sizes = quantize.possible_bytes(checkpoint)
     weights_bytes = checkpoint.num_bytes if quantization is None else quantize.quantized_bytes(checkpoint, quantization)
-    is_exact = quantization is None and engine.main_format(checkpoint) == "F32"
-    kv_dtype = engine.choose_kv_dtype(options.kv_dtype, is_exact=is_exact)
+    is_exact = quantization is None and main_format(checkpoint) == "F32"
+    kv_dtype = choose_kv_dtype(options.kv_dtype, is_exact=is_exact)
     planned = plan(
         checkpoint.config,
         weights_bytes,
         context_length=options.context_length,
         available_bytes=available_bytes(),
-        cache_number_bytes=engine.KV_DTYPES[kv_dtype],
+        cache_number_bytes=KV_DTYPES[kv_dtype],
         smaller={name: num_bytes for name, num_bytes in sizes.items() if num_bytes < weights_bytes},
     )
 
@@ -101,7 +102,8 @@ def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: On
             checkpoint,
             threads=options.threads,
             context_length=planned.context_length,
-            cache_tokens=planned.context_length,
+            cache_tokens=planned.cache_tokens,
+            max_sequences=planned.max_sequences,
             kv_dtype=kv_dtype,
             on_progress=on_progress,
         )

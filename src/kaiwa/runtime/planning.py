@@ -13,19 +13,26 @@ RESERVED_SHARE = 0.1
 """Of the free memory, left to everything else when nobody says how long the context shall be."""
 CACHE_NUMBER_BYTES = 2
 SCRATCH_TOKENS = 512
-NUM_STATES = 8
-"""Of recurrent layers: one for each sequence that is kept, and as many older ones to go back to."""
+MAX_CONTEXTS = 4
+"""The cache is made for so many full contexts, where that takes no more than `SPARE_SHARE` of the memory left over."""
+MIN_SEQUENCES, MAX_SEQUENCES = 4, 256
+SPARE_SHARE = 0.25
+STATES_PER_SEQUENCE = 2
+"""Of recurrent layers: what a sequence remembers, and an older one of these to go back to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The memory that a model takes with its context full, in bytes."""
+    """The memory that a model takes with its cache full, in bytes."""
 
     context_length: int
+    cache_tokens: int
+    """How many tokens all sequences together may hold, at least one context."""
+    max_sequences: int
     weights_bytes: int
     cache_bytes: int
     scratch_bytes: int
-    state_bytes: int = 0
+    state_bytes: int
     """What recurrent layers remember, however long the context."""
 
     @property
@@ -52,20 +59,32 @@ def plan(
     """
     longest = int(config["max_position_embeddings"])
     _check(context_length, longest)
-    per_token = cache_bytes_per_token(config, cache_number_bytes)
-    scratch_bytes, state_bytes = _scratch_bytes(config), NUM_STATES * state_bytes_per_sequence(config)
-    fixed_bytes = weights_bytes + scratch_bytes + state_bytes
+    per_token, per_sequence = cache_bytes_per_token(config, cache_number_bytes), _state_bytes(config)
+    scratch_bytes = _scratch_bytes(config)
+    fixed_bytes = weights_bytes + scratch_bytes + MIN_SEQUENCES * per_sequence
+    left = 0 if available_bytes is None else int(available_bytes * (1 - RESERVED_SHARE)) - fixed_bytes
     chosen = context_length or longest
     if context_length is None and available_bytes is not None:
-        left = int(available_bytes * (1 - RESERVED_SHARE)) - fixed_bytes
         fits = max(left // per_token, 0) // MIN_CONTEXT_LENGTH * MIN_CONTEXT_LENGTH
         chosen = min(longest, max(fits, MIN_CONTEXT_LENGTH))
-    planned = Plan(chosen, weights_bytes, chosen * per_token, scratch_bytes, state_bytes)
+    spare = max(0, int((left - chosen * per_token) * SPARE_SHARE))
+    more_sequences = min(MAX_SEQUENCES - MIN_SEQUENCES, spare // 2 // per_sequence if per_sequence else MAX_SEQUENCES)
+    spare -= more_sequences * per_sequence
+    more_tokens = min((MAX_CONTEXTS - 1) * chosen, spare // per_token // MIN_CONTEXT_LENGTH * MIN_CONTEXT_LENGTH)
+    planned = Plan(
+        context_length=chosen,
+        cache_tokens=chosen + more_tokens,
+        max_sequences=MIN_SEQUENCES + more_sequences,
+        weights_bytes=weights_bytes,
+        cache_bytes=(chosen + more_tokens) * per_token,
+        scratch_bytes=scratch_bytes,
+        state_bytes=(MIN_SEQUENCES + more_sequences) * per_sequence,
+    )
     if available_bytes is not None and planned.total_bytes > available_bytes:
         raise OutOfMemory(
             f"the model needs {in_megabytes(planned.total_bytes)}, and {in_megabytes(available_bytes)} are free: "
             f"{in_megabytes(weights_bytes)} weights + {in_megabytes(planned.cache_bytes)} for {chosen:,} tokens "
-            f"of context ({per_token:,} bytes each) + {in_megabytes(scratch_bytes + state_bytes)} to work with",
+            f"of context ({per_token:,} bytes each) + {in_megabytes(scratch_bytes + planned.state_bytes)} to work with",
             hint=_what_would_fit(available_bytes - fixed_bytes, weights_bytes, per_token, smaller or {}),
         )
     return planned
@@ -106,6 +125,10 @@ def _cached_numbers(config: Mapping[str, Any]) -> list[int]:
     num_own = config["num_hidden_layers"] - config.get("num_kv_shared_layers", 0)
     kinds = config.get("layer_types") or ["full_attention"] * num_own
     return [large if kind == "full_attention" else small for kind in kinds[:num_own] if kind != "linear_attention"]
+
+
+def _state_bytes(config: Mapping[str, Any]) -> int:
+    return STATES_PER_SEQUENCE * state_bytes_per_sequence(config)
 
 
 def _num_recurrent_layers(config: Mapping[str, Any]) -> int:

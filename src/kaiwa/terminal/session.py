@@ -11,7 +11,7 @@ from kaiwa.chat import history
 from kaiwa.chat.conversation import Chat
 from kaiwa.chat.history import SavedChat
 from kaiwa.errors import ContextOverflow, KaiwaError
-from kaiwa.events import Event, Finished, PromptProgress, ReasoningDelta, TextDelta, ToolCall
+from kaiwa.events import BrokenToolCall, Event, Finished, PromptProgress, ReasoningDelta, TextDelta, ToolCall
 from kaiwa.terminal import words
 from kaiwa.terminal.answer import AnswerView
 from kaiwa.terminal.commands import COMMANDS, Outcome, is_command, message_of, run_command, show_last_turn
@@ -181,6 +181,8 @@ def _show(view: AnswerView, event: Event) -> None:
             view.reasoning(reasoning)
         case PromptProgress(read_tokens, prompt_tokens):
             view.wait(f"reading {read_tokens:,} of {prompt_tokens:,} tokens")
+        case BrokenToolCall(text):
+            view.text(text)
         case ToolCall(name, arguments):
             view.text(f"\n\nasks to call `{name}` with `{arguments}`\n\n")
         case Finished():

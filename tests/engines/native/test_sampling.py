@@ -179,6 +179,29 @@ def test_presence_and_frequency_count_the_answer_only() -> None:
     assert chosen.sample(as_logits([2.0, 3.0])) == 0, "a negative penalty draws a token on"
 
 
+def test_a_bias_comes_before_penalties_and_what_is_not_allowed_is_out() -> None:
+    logits = as_logits([1.0, 2.0, 0.0])
+    chosen = sampler(3, greedy=True, logit_bias=[(0, 2.5)], repetition_penalty=2.0)
+    chosen.set_prompt([0])
+    assert chosen.sample(logits) == 1, "3.5 became 1.75"
+    chosen = sampler(3, greedy=True, logit_bias=[(2, 50.0)])
+    assert chosen.sample(logits) == 2
+    assert chosen.sample(logits, b"\x03") == 1
+    assert chosen.sample(logits, b"\xf9") == 0, "bits beyond the vocabulary mean nothing"
+    with pytest.raises(IndexError, match="token 3 is not in the vocabulary of 3"):
+        sampler(3, logit_bias=[(3, 1.0)])
+
+
+@given(st.integers(1, 70), st.integers(0, 2**32))
+def test_masks_of_any_length_leave_what_they_allow(size: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    logits = as_logits(rng.normal(0, 3, size))
+    ids = np.sort(rng.choice(size, rng.integers(1, size + 1), replace=False)).tolist()
+    allowed = np.packbits(np.isin(np.arange(size), ids), bitorder="little").tobytes()
+    assert sampler(size, greedy=True).sample(logits, allowed) == ids[int(np.argmax(logits[ids]))]
+    assert sampler(size, temperature=30.0).sample(logits, allowed) in ids
+
+
 def test_a_token_at_minus_infinity_is_never_drawn() -> None:
     logits = as_logits([0.0, -np.inf, 0.0, -np.inf])
     assert set(np.flatnonzero(draws(logits, 200, repetition_penalty=1.2))) == {0, 2}

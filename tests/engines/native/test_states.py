@@ -11,7 +11,7 @@ from driving import GREEDY, continue_greedily, loaded, next_token, start
 from kaiwa.engines.engine import Engine, Slice
 from kaiwa.engines.native._native import BlockTable, KvCache
 from kaiwa.engines.native.kv_cache import Sequence
-from kaiwa.engines.native.states import CHECKPOINT_MARGIN, MAX_CHECKPOINTS, MAX_STATES, StatePool
+from kaiwa.engines.native.states import CHECKPOINT_MARGIN, StatePool
 from kaiwa.errors import OutOfMemory
 
 HYBRID = Path(__file__).parents[2] / "golden" / "families" / "qwen3.5"
@@ -78,26 +78,31 @@ def test_two_turns_leave_a_checkpoint_each() -> None:
 
 
 def test_one_step_writes_no_checkpoint_twice() -> None:
-    prompts = [PROMPT[i : i + 40] for i in range(MAX_CHECKPOINTS + 2)]
-    with loaded(HYBRID) as engine:
+    prompts = [PROMPT[i : i + 40] for i in range(6)]
+    with loaded(HYBRID, max_sequences=6) as engine:
         expected = []
         for prompt in prompts:
             sequence, token = start(engine, prompt)
             expected.append(continue_greedily(engine, sequence, token, 8))
             engine.close(sequence)
         sequences = [engine.open() for _ in prompts]
+        with pytest.raises(OutOfMemory, match="all 6 sequences"):
+            engine.open()
         for sequence, prompt in zip(sequences, prompts, strict=True):
             engine.configure(sequence, GREEDY, prompt_ids=prompt)
         engine.step([Slice(sequence, prompt) for sequence, prompt in zip(sequences, prompts, strict=True)])
-        assert [engine.keepable(sequence, 39) for sequence in sequences] == [24] * MAX_CHECKPOINTS + [0, 0]
+        assert [engine.keepable(sequence, 39) for sequence in sequences] == [24] * 6
+        longer = [*prompts[0], *PROMPT[50:80]]
+        continue_from(engine, sequences[0], longer, 8)
+        assert engine.keepable(sequences[0], len(longer)) == len(longer) - CHECKPOINT_MARGIN
+        assert [engine.keepable(sequence, 39) for sequence in sequences] == [0] + [24] * 5, "the oldest made room"
         for sequence, prompt, text in zip(sequences, prompts, expected, strict=True):
             engine.truncate(sequence, 39)
             assert continue_from(engine, sequence, prompt, 8) == text
-        assert [engine.keepable(sequence, 39) for sequence in sequences] == [0, 0, 24, 24, 24, 24], "the last to write"
 
 
 def test_a_checkpoint_of_a_step_that_failed_is_never_used() -> None:
-    pool, sequence = StatePool([32]), new_sequence(num_prompt_tokens=40)
+    pool, sequence = StatePool([32], max_sequences=8), new_sequence(num_prompt_tokens=40)
     assert pool.plan(sequence, 40).checkpoint_tokens == 40 - CHECKPOINT_MARGIN
     pool.plan(sequence, 10)  # the step before came to nothing
     sequence.length = 40
@@ -105,21 +110,21 @@ def test_a_checkpoint_of_a_step_that_failed_is_never_used() -> None:
 
 
 def test_states_run_out_and_come_back() -> None:
-    pool = StatePool([32])
-    sequences = [new_sequence(num_prompt_tokens=20) for _ in range(MAX_STATES)]
+    pool = StatePool([32], max_sequences=8)
+    sequences = [new_sequence(num_prompt_tokens=20) for _ in range(8)]
     slots = set()
     for sequence in sequences:
         slots.add(pool.plan(sequence, 20).state)
         sequence.length = 20
-    assert len(slots) == MAX_STATES
-    with pytest.raises(OutOfMemory, match="64 states"):
+    assert len(slots) == 8
+    with pytest.raises(OutOfMemory, match="all 8 states"):
         pool.plan(new_sequence(), 1)
     pool.close(sequences[7])
     assert pool.plan(new_sequence(), 1).state in slots
 
 
 def test_without_recurrent_layers_there_is_nothing_to_keep() -> None:
-    pool, sequence = StatePool([]), new_sequence(length=10)
+    pool, sequence = StatePool([], max_sequences=8), new_sequence(length=10)
     assert pool.cache.num_slots == 0
     assert pool.keepable(sequence, 7) == 7
     assert pool.plan(sequence, 5).state == -1

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import get_args
 
 from kaiwa.engines.engine import EngineInfo, Logprobs, Pooling, Sampled, Slice
-from kaiwa.engines.native import _native, kv_cache, models, saved, states, threads
+from kaiwa.engines.native import _native, kv_cache, models, options, saved, threads
 from kaiwa.engines.native.program import Program
+from kaiwa.engines.native.sampler import make_sampler
+from kaiwa.engines.native.sequences import Sequences
+from kaiwa.engines.native.states import StatePool
 from kaiwa.engines.native.weights import Weights
-from kaiwa.errors import ContextOverflow, InvalidOption, NumericalError, did_you_mean
+from kaiwa.errors import ContextOverflow, InvalidOption, NumericalError
 from kaiwa.events import Progress
 from kaiwa.sampling import Sampling
 from kaiwa.weights.checkpoint import Checkpoint
 
 MAX_STEP_TOKENS = 256
+MAX_SEQUENCES = 256
 FULL_CONTEXTS = 4
 """How many sequences of full context length the cache holds where nobody says how many tokens."""
 
-KV_DTYPES = {"float16": 2, "float32": 4}
-"""What the key-value cache may hold, and the bytes of one number."""
-
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
-
-ISA_WORDS = {"amx": "AMX", "avx512": "AVX-512 VNNI", "avx2": "AVX2", "neon": "Arm NEON", "portable": "portable"}
 
 
 def load(
@@ -36,17 +33,20 @@ def load(
     threads: int | None = None,
     context_length: int | None = None,
     cache_tokens: int | None = None,
+    max_sequences: int = MAX_SEQUENCES,
     kv_dtype: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> NativeEngine:
     """Pack a checkpoint's weights and record its family's program; the checkpoint may be closed after.
 
     `context_length` in tokens, by default what the model was made for. `cache_tokens` is how many tokens all sequences
-    together may hold, at least one context; memory is taken as they come. `kv_dtype`, what the key-value cache holds,
-    is "float16", or "float32" for a checkpoint in float32: whoever keeps one wants its exactness. The environment
-    variable `KAIWA_ISA` forces an instruction-set tier. Raises `UnsupportedModel` or `InvalidOption`.
+    together may hold, at least one context, and `max_sequences` how many there may be; memory is taken as they come.
+    `kv_dtype`, what the key-value cache holds, is "float16", or "float32" for a checkpoint in float32: whoever keeps
+    one wants its exactness. The environment variable `KAIWA_ISA` forces an instruction-set tier.
+
+    Raises `UnsupportedModel` or `InvalidOption`.
     """
-    return NativeEngine(checkpoint, threads, context_length, cache_tokens, kv_dtype, on_progress)
+    return NativeEngine(checkpoint, threads, context_length, cache_tokens, max_sequences, kv_dtype, on_progress)
 
 
 class NativeEngine:
@@ -58,101 +58,75 @@ class NativeEngine:
         num_threads: int | None,
         context_length: int | None,
         cache_tokens: int | None,
+        max_sequences: int,
         kv_dtype: str | None,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
         config = checkpoint.config
         record = models.find(config["model_type"])
-        isa = _choose_isa()
-        kv_dtype = choose_kv_dtype(kv_dtype, is_exact=main_format(checkpoint) == "F32")
-        context = _choose_context(context_length, config["max_position_embeddings"])
+        isa = options.choose_isa()
+        number_format = options.main_format(checkpoint)
+        kv_dtype = options.choose_kv_dtype(kv_dtype, is_exact=number_format == "F32")
+        context = options.choose_context(context_length, config["max_position_embeddings"])
         self._pool = _native.ThreadPool(threads.choose(num_threads))
         weights = Weights(checkpoint, self._pool, on_progress)
         program = Program()
         record(program, config, weights)
         num_blocks = kv_cache.num_blocks(max(context, cache_tokens or FULL_CONTEXTS * context))
         cache = _native.KvCache(program.cache_shapes, num_blocks, kv_dtype == "float32")
-        self._blocks = kv_cache.BlockPool(cache)
-        self._states = states.StatePool(program.state_sizes)
-        self._program = program.compile(self._pool, cache, self._states.cache, max_rows=MAX_STEP_TOKENS, isa=isa)
+        blocks = kv_cache.BlockPool(cache)
+        states = StatePool(program.state_sizes, max_sequences=max_sequences)
+        self._program = program.compile(self._pool, cache, states.cache, max_rows=MAX_STEP_TOKENS, isa=isa)
         self._native = self._program.native
         self._long_after = program.long_after
-        self._sequences: dict[int, kv_cache.Sequence] = {}
-        self._next_sequence = 0
+        self._sequences = Sequences(blocks, states, max_sequences=max_sequences)
         self.info = EngineInfo(
-            name=f"native ({ISA_WORDS[isa]}, {self._pool.num_threads} threads)",
+            name=f"native ({options.ISA_WORDS[isa]}, {self._pool.num_threads} threads)",
             family=config["model_type"],
-            number_format=main_format(checkpoint),
+            number_format=number_format,
             vocab_size=config["vocab_size"],
             context_length=context,
             num_parameters=sum(_count(tensor.shape) for tensor in checkpoint.tensors.values()),
             weights_bytes=weights.num_bytes,
             cache_bytes_per_token=cache.block_bytes // kv_cache.BLOCK_TOKENS,
             max_step_tokens=MAX_STEP_TOKENS,
-            cache_tokens=self._blocks.num_tokens,
-            is_recurrent=self._states.has_layers,
+            cache_tokens=blocks.num_tokens,
+            max_sequences=max_sequences,
+            is_recurrent=states.has_layers,
         )
         self._layout = saved.Layout(
-            saved.fingerprint(checkpoint, [kv_dtype, isa, program.cache_shapes, program.state_sizes]),
-            blocks_bytes=self._blocks.contents_bytes,
-            state_bytes=self._states.cache.slot_bytes,
+            saved.fingerprint(checkpoint, [kv_dtype, isa]),
+            blocks_bytes=blocks.contents_bytes,
+            state_bytes=states.cache.slot_bytes,
             context_length=context,
             checksum=lambda data: _native.checksum(data, self._pool),
         )
 
     def open(self) -> int:
-        return self._add(kv_cache.Sequence(self._blocks.new_table()))
+        return self._sequences.open()
 
     def configure(self, sequence: int, sampling: Sampling, *, prompt_ids: Sequence[int] = ()) -> None:
-        if unknown := [token_id for token_id in sampling.logit_bias if token_id >= self.info.vocab_size]:
-            raise InvalidOption(
-                f"logit_bias has the token {unknown[0]}",
-                hint=f"the tokens that this model knows are 0 to {self.info.vocab_size - 1}",
-            )
-        sampler = _native.Sampler(
-            greedy=sampling.is_greedy,
-            temperature=sampling.temperature,
-            top_k=min(sampling.top_k, self.info.vocab_size),
-            top_p=sampling.top_p,
-            min_p=sampling.min_p,
-            repetition_penalty=sampling.repetition_penalty,
-            presence_penalty=sampling.presence_penalty,
-            frequency_penalty=sampling.frequency_penalty,
-            logit_bias=list(sampling.logit_bias.items()),
-            seed=sampling.seed if sampling.seed is not None else int.from_bytes(os.urandom(8)) >> 1,
-            vocab_size=self.info.vocab_size,
-        )
-        sampler.set_prompt(prompt_ids)
-        self._sequences[sequence].sampler = sampler
-        self._sequences[sequence].num_prompt_tokens = len(prompt_ids)
+        configured = self._sequences[sequence]
+        configured.sampler = make_sampler(sampling, vocab_size=self.info.vocab_size, prompt_ids=prompt_ids)
+        configured.num_prompt_tokens = len(prompt_ids)
 
     def length(self, sequence: int) -> int:
         return self._sequences[sequence].length
 
     def keepable(self, sequence: int, length: int) -> int:
-        return self._states.keepable(self._sequences[sequence], length)
+        return self._sequences.keepable(sequence, length)
 
     def truncate(self, sequence: int, length: int) -> None:
-        cut = self._sequences[sequence]
-        length = self._states.keepable(cut, length)
-        self._states.truncate(cut, length)
-        self._blocks.truncate(cut, length)
+        self._sequences.truncate(sequence, length)
 
     def fork(self, sequence: int, length: int) -> int:
-        source = self._sequences[sequence]
-        length = self._states.keepable(source, length)
-        twin = kv_cache.Sequence(self._blocks.new_table(), is_long=source.is_long, token_ids=source.token_ids[:length])
-        self._states.fork(source, length, twin)
-        self._blocks.fork(source, length, twin)
-        return self._add(twin)
+        return self._sequences.fork(sequence, length)
 
     def num_free_tokens(self) -> int:
-        return self._blocks.num_free_tokens(self._sequences.values())
+        return self._sequences.num_free_tokens
 
     def close(self, sequence: int) -> None:
-        closed = self._sequences.pop(sequence)
-        self._states.close(closed)
-        self._blocks.truncate(closed, 0)
+        self._sequences.close(sequence)
 
     def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
         if len({part.sequence for part in batch}) < len(batch):
@@ -191,23 +165,10 @@ class NativeEngine:
         return memoryview(array("f", [number / count for number in sums]))
 
     def save(self, sequence: int) -> bytes:
-        kept = self._sequences[sequence]
-        return self._layout.pack(
-            saved.Saved(
-                kept.length,
-                kept.is_long,
-                kept.token_ids[: kept.length],
-                self._blocks.contents(kept),
-                self._states.contents(kept),
-            )
-        )
+        return self._layout.pack(self._sequences.contents(sequence))
 
     def restore(self, saved: bytes) -> int:
-        found = self._layout.unpack(saved)
-        sequence = kv_cache.Sequence(self._blocks.new_table(), is_long=found.is_long, token_ids=list(found.token_ids))
-        self._blocks.fill(sequence, found.length, found.blocks)
-        self._states.fill(sequence, found.states)
-        return self._add(sequence)
+        return self._sequences.restore(self._layout.unpack(saved))
 
     def set_profiling(self, on: bool) -> None:
         """Measure each step of the program from now on, or no more; what was measured is forgotten."""
@@ -218,19 +179,13 @@ class NativeEngine:
         return self._native.profile
 
     def shutdown(self) -> None:
-        self._sequences.clear()
-        del self._native, self._blocks, self._states, self._pool
-
-    def _add(self, sequence: kv_cache.Sequence) -> int:
-        handle = self._next_sequence
-        self._next_sequence += 1
-        self._sequences[handle] = sequence
-        return handle
+        del self._native, self._program, self._sequences, self._layout, self._pool
 
     def _read(self, token_ids: Sequence[int], take: Callable[[int], None], *, headless: bool = False) -> None:
         """Compute a sequence of its own, and let `take` see the results of each piece's rows: so many."""
         handle = self.open()
-        self._sequences[handle].num_prompt_tokens = len(token_ids)
+        if self._long_after:
+            self._sequences[handle].num_prompt_tokens = len(token_ids)
         try:
             for start in range(0, len(token_ids), MAX_STEP_TOKENS):
                 piece = token_ids[start : start + MAX_STEP_TOKENS]
@@ -242,10 +197,7 @@ class NativeEngine:
     def _run(self, batch: Sequence[Slice], num_rows: Sequence[int], *, headless: bool = False) -> None:
         """Compute the slices; of each, the last `num_rows` come out, one after another."""
         writes = [self._write(part) for part in batch]
-        plans = [
-            self._states.plan(write.sequence, len(part.token_ids)) for write, part in zip(writes, batch, strict=True)
-        ]
-        self._blocks.reserve(writes)
+        plans = self._sequences.reserve(writes)
         token_ids: list[int] = []
         slices: list[_native.SliceTuple] = []
         rows: list[int] = []
@@ -337,51 +289,7 @@ class NativeEngine:
     def _forget(self, part: Slice, num_tokens: int) -> None:
         """Take the last tokens of a slice back."""
         if num_tokens:
-            sequence = self._sequences[part.sequence]
-            self._blocks.truncate(sequence, sequence.length - num_tokens)
-
-
-def choose_kv_dtype(requested: str | None, *, is_exact: bool) -> str:
-    """What the key-value cache holds: `requested`, or what goes with weights that are exact or not.
-
-    Raises `InvalidOption` for a name that is not known.
-    """
-    if requested is None:
-        return "float32" if is_exact else "float16"
-    if requested not in KV_DTYPES:
-        raise InvalidOption(f"kv_dtype={requested!r} is not known", hint=did_you_mean(str(requested), KV_DTYPES))
-    return requested
-
-
-def main_format(checkpoint: Checkpoint) -> str:
-    """The number format of most of the weights' bytes in layers; embeddings are often stored more finely."""
-    sizes: Counter[str] = Counter()
-    for tensor in checkpoint.tensors.values():
-        if len(tensor.shape) >= 2:
-            sizes[tensor.format] += tensor.num_bytes
-    return sizes.most_common(1)[0][0] if sizes else "none"
-
-
-def _choose_isa() -> str:
-    available = _native.available_isas()
-    forced = os.environ.get("KAIWA_ISA", "")
-    if forced and forced not in available:
-        raise InvalidOption(
-            f"KAIWA_ISA={forced} names an instruction set that this processor or build does not have",
-            hint=did_you_mean(forced, available),
-        )
-    return forced or available[0]
-
-
-def _choose_context(requested: int | None, longest: int) -> int:
-    if requested is None:
-        return longest
-    if not 1 <= requested <= longest:
-        raise InvalidOption(
-            f"context_length={requested:,} is impossible",
-            hint=f"this model's context holds 1 to {longest:,} tokens",
-        )
-    return requested
+            self._sequences.truncate(part.sequence, self._sequences[part.sequence].length - num_tokens)
 
 
 def _count(shape: tuple[int, ...]) -> int:

@@ -13,8 +13,6 @@ from kaiwa.engines.native._native import StateCache
 from kaiwa.engines.native.kv_cache import Sequence
 from kaiwa.errors import OutOfMemory
 
-MAX_STATES = 64
-MAX_CHECKPOINTS = 4
 CHECKPOINT_MARGIN = 16
 """Tokens before a prompt's end: the next prompt often differs in how the answer was asked to begin."""
 
@@ -40,11 +38,15 @@ class StatePlan:
 
 
 class StatePool:
-    """Hands out slots of a state cache. Without recurrent layers every sequence can be cut anywhere."""
+    """Hands out slots of a state cache: one for each of `max_sequences`, and as many for checkpoints.
 
-    def __init__(self, layer_sizes: Tokens[int]) -> None:
+    Without recurrent layers there are none, and every sequence can be cut anywhere.
+    """
+
+    def __init__(self, layer_sizes: Tokens[int], *, max_sequences: int) -> None:
         self.has_layers = len(layer_sizes) > 0
-        self.cache = StateCache(layer_sizes, MAX_STATES + MAX_CHECKPOINTS if self.has_layers else 0)
+        self._max_sequences = self._max_checkpoints = max_sequences
+        self.cache = StateCache(layer_sizes, 2 * max_sequences if self.has_layers else 0)
         self._free = list(range(self.cache.num_slots - 1, -1, -1))
         self._checkpoints: list[Checkpoint] = []
         """The oldest first."""
@@ -114,8 +116,10 @@ class StatePool:
     def _begin(self, sequence: Sequence) -> None:
         if sequence.state != NO_SLOT:
             return
-        if len(self._free) == MAX_CHECKPOINTS - len(self._checkpoints):
-            raise OutOfMemory(f"all {MAX_STATES} states of recurrent layers are in use", hint="close a sequence")
+        if len(self._free) == self._max_checkpoints - len(self._checkpoints):
+            raise OutOfMemory(
+                f"all {self._max_sequences} states of recurrent layers are in use", hint="close another sequence first"
+            )
         sequence.state = self._free.pop()
 
     def _checkpoints_of(self, sequence: Sequence) -> list[Checkpoint]:
@@ -123,7 +127,7 @@ class StatePool:
 
     def _make_room(self) -> bool:
         """Whether there is a slot for one more checkpoint, if need be the oldest one's."""
-        if len(self._checkpoints) < MAX_CHECKPOINTS:
+        if len(self._checkpoints) < self._max_checkpoints:
             return True
         # One beyond its sequence's end is about to be written by the same step.
         oldest = next((kept for kept in self._checkpoints if kept.length <= kept.sequence.length), None)
