@@ -12,6 +12,7 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── ContextOverflow           the prompt does not fit the context; .prompt_tokens, .context_length
 ├── NumericalError            the model computed numbers that are no answer: NaN, or infinite
 ├── OutOfMemory               the model would not fit in memory; says how much it needs
+├── Busy                      too many requests wait already; .place, .retry_after_s
 ├── CacheFailed               a quantized model could not be kept on disk
 ├── EngineCrashed             the process that holds a model ended by itself; .exit_code
 ├── RemoteFailed              a model on another server did not answer; .status
@@ -108,6 +109,21 @@ class NumericalError(KaiwaError, ArithmeticError):
 
 class OutOfMemory(KaiwaError, MemoryError):
     """The model would not fit into the memory that is free."""
+
+
+class Busy(KaiwaError):
+    """So many requests wait that one more is not taken.
+
+    `place` is where it would have stood in the queue, and `retry_after_s` when there will probably be room.
+    """
+
+    def __init__(self, place: int, retry_after_s: float) -> None:
+        super().__init__(
+            f"{place - 1:,} requests wait already, as many as are taken",
+            hint=f"ask again in about {max(1, round(retry_after_s)):,} s",
+        )
+        self.place = place
+        self.retry_after_s = retry_after_s
 
 
 class CacheFailed(KaiwaError):

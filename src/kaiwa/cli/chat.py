@@ -154,7 +154,7 @@ def _load(
             return RemoteModel(arguments.url, model=request.model or "")
         from kaiwa.runtime.llm import LLM
 
-        named = {} if request.model is None else {"model": request.model}
+        named: dict[str, Any] = {} if request.model is None else {"model": request.model}
         return LLM(
             **named,
             threads=arguments.threads,
