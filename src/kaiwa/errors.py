@@ -16,6 +16,12 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── CacheFailed               a quantized model could not be kept on disk
 ├── EngineCrashed             the process that holds a model ended by itself; .exit_code
 ├── RemoteFailed              a model on another server did not answer; .status
+├── InvalidHook               a function cannot be the hook that it is registered for
+├── InvalidApp                an app cannot be loaded or served as it is
+├── NoChat                    what belongs to a chat was used outside of one
+├── Refused                   a page asked for something that it cannot have; .code
+├── AskTimedOut               nobody answered a question in time
+├── StorageFailed             chats could not be read or written
 ├── MissingExtra              an optional package is not installed; says the command
 └── Cancelled                 the work was stopped on request
 """
@@ -147,6 +153,34 @@ class RemoteFailed(KaiwaError):
     def __init__(self, message: str, *, status: int | None = None, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.status = status
+
+
+class InvalidHook(KaiwaError, TypeError):
+    """A function cannot be the hook that it is registered for: its parameters, or there is one already."""
+
+
+class InvalidApp(KaiwaError):
+    """An app cannot be loaded, or not be served as it is."""
+
+
+class NoChat(KaiwaError, RuntimeError):
+    """Something that belongs to a chat was used where there is none."""
+
+
+class Refused(KaiwaError):
+    """A page asked for something that it cannot have. `code` is for programs: "not_found", "too_large"."""
+
+    def __init__(self, code: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class AskTimedOut(KaiwaError, TimeoutError):
+    """Nobody answered a question in time, and the app asked to hear of it."""
+
+
+class StorageFailed(KaiwaError):
+    """Chats could not be read or written."""
 
 
 class MissingExtra(KaiwaError, ImportError):

@@ -39,6 +39,11 @@ def chats() -> Path:
     return home() / "chats"
 
 
+def apps() -> Path:
+    """Chats of apps, one folder for each app."""
+    return home() / "apps"
+
+
 def history() -> Path:
     """The terminal's line history."""
     return home() / "history"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,4 +46,8 @@ class ChatModel(Protocol):
 
         Raises `InvalidOption`, `InvalidMessages`, `TemplateError` or `ContextOverflow` before the first event.
         """
+        ...
+
+    def astream(self, messages: Conversation, **options: Any) -> AsyncGenerator[Event]:
+        """As `stream`, without ever blocking the event loop; what it raises may come with the first event."""
         ...

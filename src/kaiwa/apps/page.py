@@ -1,0 +1,119 @@
+"""A page: one person's window to an app. What it is to be sent waits here, but never more than a bounded part of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kaiwa.apps.protocol.frames import Frame
+from kaiwa.apps.storage.database import EVENTS_PER_PAGE, Database
+from kaiwa.apps.storage.growth import coalesce
+from kaiwa.apps.user import User
+
+MAX_INBOX_CHARS = 256_000
+"""A reader that is slower than this far behind reads from the log, where the rest waits without taking memory."""
+MAX_WAITING_FRAMES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose chats a page sees. `user` is None where nobody has to log in."""
+
+    owner: str
+    user: User | None = None
+
+
+@dataclass(slots=True)
+class Feed:
+    """How far a page is in a chat's log: it has the events up to `offset`, and `inbox` has those that come next."""
+
+    offset: int
+    inbox: list[str] = field(default_factory=list)
+    num_chars: int = 0
+    latest: int = 0
+    """The last event that it has heard of."""
+    is_behind: bool = True
+    """Whether it goes on from the log, and not from the inbox."""
+
+    def offer(self, since: int, bodies: Sequence[str]) -> None:
+        """The events after `since` were written."""
+        self.latest = max(self.latest, since + len(bodies))
+        if self.is_behind or self.latest <= self.offset:
+            return
+        self.num_chars += sum(map(len, bodies))
+        if since != self.offset + len(self.inbox) or self.num_chars > MAX_INBOX_CHARS:
+            self.inbox, self.num_chars, self.is_behind = [], 0, True
+        else:
+            self.inbox += bodies
+
+    def take(self) -> list[str]:
+        """The events of the inbox, which are sent now."""
+        bodies, self.inbox, self.num_chars = self.inbox, [], 0
+        self.offset += len(bodies)
+        return bodies
+
+
+class Page:
+    """Frames for one connection, which asks for them when it can send."""
+
+    def __init__(self, identity: Identity, database: Database, *, connection_id: str = "") -> None:
+        self.identity = identity
+        self.connection_id = connection_id
+        self.language = "en"
+        self.feeds: dict[str, Feed] = {}
+        """Of the chats that it follows."""
+        self.is_overrun = False
+        """Whether it takes so little that it is better to begin anew."""
+        self._database = database
+        self._frames: deque[str] = deque()
+        self._woken = asyncio.Event()
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame when there is time."""
+        self.send_text(frame.model_dump_json())
+
+    def send_text(self, text: str) -> None:
+        """Send a frame that is JSON already."""
+        self._frames.append(text)
+        self.is_overrun = len(self._frames) > MAX_WAITING_FRAMES
+        self._woken.set()
+
+    def follow(self, chat_id: str, since: int) -> None:
+        """Send the chat's events after `since`, and those to come."""
+        self.feeds[chat_id] = Feed(since)
+        self._woken.set()
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._woken.set()
+
+    async def next_frames(self) -> list[str]:
+        """What is to be sent next; waits until there is something. Frames are JSON."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            frames = list(self._frames)
+            self._frames.clear()
+            for chat_id, feed in list(self.feeds.items()):
+                bodies = await self._catch_up(chat_id, feed) if feed.is_behind else feed.take()
+                if bodies:
+                    frames.append(_events_frame(chat_id, feed.offset, bodies))
+            if frames:
+                return frames
+
+    async def _catch_up(self, chat_id: str, feed: Feed) -> list[str]:
+        """The next events from the log. A feed that has the last of them goes on from its inbox."""
+        bodies = await asyncio.to_thread(self._database.events, chat_id, feed.offset)
+        feed.offset += len(bodies)
+        # What was written while this was read is told of after it is there to be read.
+        feed.is_behind = len(bodies) == EVENTS_PER_PAGE or feed.latest > feed.offset
+        if feed.is_behind:
+            self._woken.set()
+        return coalesce(bodies)
+
+
+def _events_frame(chat_id: str, offset: int, bodies: Sequence[str]) -> str:
+    """An `Events` frame, of events that are JSON already."""
+    return f'{{"type":"events","chat_id":"{chat_id}","offset":{offset},"events":[{",".join(bodies)}]}}'

@@ -1,0 +1,1 @@
+"""Where chats are kept: tables, migrations, and the files that people upload."""

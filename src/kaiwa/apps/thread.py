@@ -1,0 +1,60 @@
+"""A whole chat as plain data, in the words of Chainlit's ThreadDict: what `on_chat_resume` is called with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kaiwa.apps.chat_settings import plain
+from kaiwa.apps.chat_state import ChatState
+from kaiwa.apps.protocol.records import Chat, Message, Step
+from kaiwa.apps.session import Session
+from kaiwa.apps.storage.catalog import text_of
+
+
+def thread_of(session: Session, chat: Chat | None, state: ChatState) -> dict[str, Any]:
+    """The chat with its messages and steps, oldest first."""
+    things: list[Message | Step] = [*state.messages.values(), *state.steps.values()]
+    things.sort(key=lambda thing: thing.created_at if isinstance(thing, Message) else thing.started_at)
+    return {
+        "id": session.chat_id,
+        "name": chat.title if chat else "",
+        "createdAt": chat.created_at if chat else None,
+        "userId": session.user.identifier if session.user else None,
+        "userIdentifier": session.user.identifier if session.user else None,
+        "tags": [],
+        "metadata": {"chat_profile": session.profile, "chat_settings": plain(session.settings)},
+        "steps": [_message(thing) if isinstance(thing, Message) else _step(thing) for thing in things],
+        "elements": [element.model_dump() for element in state.elements.values()],
+    }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "parentId": message.parent_id,
+        "name": message.author,
+        "type": f"{message.role}_message",
+        "output": text_of(message),
+        "createdAt": message.created_at,
+        "command": message.command,
+        "metadata": message.metadata,
+        "tags": list(message.tags),
+        "isError": message.role == "error",
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "id": step.id,
+        "parentId": step.parent_id,
+        "name": step.name,
+        "type": step.type,
+        "input": step.input,
+        "output": step.output,
+        "createdAt": step.started_at,
+        "start": step.started_at,
+        "end": step.ended_at,
+        "metadata": step.metadata,
+        "tags": list(step.tags),
+        "isError": step.state == "failed",
+    }

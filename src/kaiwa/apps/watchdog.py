@@ -1,0 +1,84 @@
+"""The watchdog: notices when an app's code holds up the app's loop, and says where and what to do about it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import kaiwa
+from kaiwa.apps.handler_loop import HandlerLoop
+
+MAX_BLOCKED_S = 0.1
+_BEAT_S = 0.05
+_ADVICE = (
+    "everybody who talks to this app waits for it. Put what takes long into a thread, "
+    "`await asyncio.to_thread(function, …)`, or write the hook as `def` instead of `async def`; "
+    "load a model once, with kw.Model or in a function under @kw.cache"
+)
+_NOT_THE_APP = (
+    *{str(Path(path).resolve()) for path in sysconfig.get_paths().values()},
+    str(Path(kaiwa.__file__).parent),
+    "<",  # of Python itself: <frozen importlib._bootstrap>
+)
+
+_logger = logging.getLogger("kaiwa.apps")
+
+
+class Watchdog:
+    """A thread that asks the loop for a sign of life while the app's functions are at work.
+
+    `on_busy` is called with True when the loop is blocked, and with False when it is free again.
+    """
+
+    def __init__(self, loop: HandlerLoop, on_busy: Callable[[bool], None]) -> None:
+        self._loop = loop
+        self._on_busy = on_busy
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="kaiwa-watchdog", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(_BEAT_S):
+            if self._loop.num_at_work:
+                self._await_sign_of_life()
+
+    def _await_sign_of_life(self) -> None:
+        alive = threading.Event()
+        asked_at = time.monotonic()
+        self._loop.post(alive.set)
+        if alive.wait(MAX_BLOCKED_S):
+            return
+        where = self._culprit()
+        if alive.is_set():
+            return
+        _logger.warning("%s has blocked the app for more than %.0f ms: %s", where, MAX_BLOCKED_S * 1000, _ADVICE)
+        self._on_busy(True)
+        while not alive.wait(_BEAT_S) and not self._is_over.is_set():
+            pass
+        self._on_busy(False)
+        _logger.warning("%s blocked the app for %.1f s", where, time.monotonic() - asked_at)
+
+    def _culprit(self) -> str:
+        """The innermost line of the app's own code that the loop's thread is in: `file:line, in function`."""
+        innermost = frame = sys._current_frames().get(self._loop.thread.ident or 0)
+        while frame is not None and not _is_of_the_app(frame):
+            frame = frame.f_back
+        frame = frame or innermost
+        if frame is None:
+            return "something"
+        return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_qualname},"
+
+
+def _is_of_the_app(frame: FrameType) -> bool:
+    return not frame.f_code.co_filename.startswith(_NOT_THE_APP)
