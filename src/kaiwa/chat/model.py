@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,6 +24,14 @@ class ModelCard:
     weights_bytes: int
     cache_bytes: int
     """The key-value cache when the context is full."""
+
+
+class Events(AsyncIterator[Event], Protocol):
+    """Events that arrive one by one. Closing them stops the work."""
+
+    async def aclose(self) -> None:
+        """Want no more."""
+        ...
 
 
 class ChatModel(Protocol):
@@ -48,6 +56,6 @@ class ChatModel(Protocol):
         """
         ...
 
-    def astream(self, messages: Conversation, **options: Any) -> AsyncGenerator[Event]:
+    def astream(self, messages: Conversation, **options: Any) -> Events:
         """As `stream`, without ever blocking the event loop; what it raises may come with the first event."""
         ...
