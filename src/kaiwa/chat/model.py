@@ -26,8 +26,12 @@ class ModelCard:
     """The key-value cache when the context is full."""
 
 
-class Events(AsyncIterator[Event], Protocol):
+class Events(Protocol):
     """Events that arrive one by one. Closing them stops the work."""
+
+    def __aiter__(self) -> AsyncIterator[Event]: ...
+
+    async def __anext__(self) -> Event: ...
 
     async def aclose(self) -> None:
         """Want no more."""
