@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kaiwa import errors as errors
     from kaiwa.apps.actions import Action as Action
     from kaiwa.apps.app import App as App
-    from kaiwa.apps.app import Uploads as Uploads
     from kaiwa.apps.ask import AskActionMessage as AskActionMessage
     from kaiwa.apps.ask import AskElementMessage as AskElementMessage
     from kaiwa.apps.ask import AskFileMessage as AskFileMessage
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from kaiwa.apps.decorators import set_chat_profiles as set_chat_profiles
     from kaiwa.apps.decorators import set_starter_categories as set_starter_categories
     from kaiwa.apps.decorators import set_starters as set_starters
+    from kaiwa.apps.definition import Uploads as Uploads
     from kaiwa.apps.elements import Audio as Audio
     from kaiwa.apps.elements import CustomElement as CustomElement
     from kaiwa.apps.elements import Dataframe as Dataframe
@@ -102,7 +102,7 @@ _PUBLIC = {
     "Usage": "kaiwa.events",
     "Action": "kaiwa.apps.actions",
     "App": "kaiwa.apps.app",
-    "Uploads": "kaiwa.apps.app",
+    "Uploads": "kaiwa.apps.definition",
     "AskActionMessage": "kaiwa.apps.ask",
     "AskElementMessage": "kaiwa.apps.ask",
     "AskFileMessage": "kaiwa.apps.ask",

@@ -1,72 +1,19 @@
-"""App: the hooks of one chat application, and what its page says of it."""
+"""App: one chat application, as its developer holds it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, overload
-from urllib.parse import urlsplit
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kaiwa.apps.hooks import Hooks
-from kaiwa.errors import InvalidOption
-from kaiwa.runtime.admission import Load
-from kaiwa.runtime.pool import ModelPool
+from kaiwa.apps.definition import Definition
+from kaiwa.apps.gateway.loopback import LOOPBACK
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from kaiwa.apps.gateway.mounting import Mounted
 
 
-@dataclass(frozen=True, slots=True)
-class Uploads:
-    """What people may send along with a message. Without `accept`, any kind of file."""
-
-    is_enabled: bool = True
-    accept: Sequence[str] = ()
-    max_files: int = 20
-    max_bytes: int = 500_000_000
-
-
-class Declared(Protocol):
-    """A model as an app declares it."""
-
-    name: str
-    options: dict[str, Any]
-    preload: bool
-    own_load: Load | None
-
-    @property
-    def key(self) -> str: ...
-
-    def bind(self, pool: ModelPool) -> None: ...
-
-    async def load(self) -> None: ...
-
-
-class _Decorator:
-    """A decorator of an app: registers a function at the hook of its name, and leaves it as it is."""
-
-    def __set_name__(self, owner: type[App], name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, app: None, owner: type[App]) -> _Decorator: ...
-
-    @overload
-    def __get__(self, app: App, owner: type[App]) -> Callable[[F], F]: ...
-
-    def __get__(self, app: App | None, owner: type[App]) -> Any:
-        if app is None:
-            return self
-        hooks, hook_name = app.hooks, self._name
-
-        def register(function: F) -> F:
-            hooks.register(hook_name, function)
-            return function
-
-        return register
-
-
-class App:
+class App(Definition):
     """A chat application.
 
         app = kw.App("Parrot")
@@ -84,87 +31,12 @@ class App:
     Raises `InvalidOption` for a source or origin that is not like "https://example.org".
     """
 
-    on_app_startup = _Decorator()
-    on_app_shutdown = _Decorator()
-    on_chat_start = _Decorator()
-    on_message = _Decorator()
-    on_stop = _Decorator()
-    on_chat_end = _Decorator()
-    on_chat_resume = _Decorator()
-    on_settings_update = _Decorator()
-    on_settings_edit = _Decorator()
-    on_feedback = _Decorator()
-    on_logout = _Decorator()
-    on_window_message = _Decorator()
-    set_starters = _Decorator()
-    set_starter_categories = _Decorator()
-    set_chat_profiles = _Decorator()
-    author_rename = _Decorator()
-    password_auth_callback = _Decorator()
-    header_auth_callback = _Decorator()
-    oauth_callback = _Decorator()
-    data_layer = _Decorator()
+    def asgi(self, *, folder: Path | None = None, hosts: Collection[str] | None = LOOPBACK) -> Mounted:
+        """The app as an ASGI program, to mount into one of your own: `program.mount("/chat", app.asgi())`.
 
-    def __init__(
-        self,
-        name: str = "Kaiwa",
-        *,
-        description: str = "",
-        author: str | None = None,
-        uploads: Uploads | None = None,
-        sources: Sequence[str] = (),
-        allowed_origins: Sequence[str] = (),
-    ) -> None:
-        self.name = name
-        self.description = description
-        self.author = author or name
-        self.uploads = uploads or Uploads()
-        self.sources = [_checked_origin(source) for source in sources]
-        self.allowed_origins = [_checked_origin(origin) for origin in allowed_origins]
-        self.hooks = Hooks()
-        self.models: list[Declared] = []
-        """Those that the app declares, for `preload` and for people to see."""
+        It begins with its first request, or with its `lifespan` where your program runs that. `folder` is where chats
+        are kept, by default one for the app's name; `hosts` are the names by which browsers may reach it, None for any.
+        """
+        from kaiwa.apps.gateway.mounting import Mounted  # an app that is only described needs no web server
 
-    def action_callback(self, name: str) -> Callable[[F], F]:
-        """Call the function when somebody presses a button of this name."""
-
-        def register(function: F) -> F:
-            self.hooks.register("action_callback", function, name=name)
-            return function
-
-        return register
-
-    @property
-    def needs_login(self) -> bool:
-        """Whether people have to say who they are."""
-        return self.hooks.has("password_auth_callback", "header_auth_callback", "oauth_callback")
-
-    def __repr__(self) -> str:
-        return f"<App {self.name}>"
-
-
-_default: list[App] = []
-
-
-def default_app() -> App:
-    """The app that the decorators of the module act on: the one whose file is being read, or one for all."""
-    if not _default:
-        _default.append(App())
-    return _default[-1]
-
-
-@contextmanager
-def as_default(app: App) -> Iterator[App]:
-    """Let the decorators of the module act on this app."""
-    _default.append(app)
-    try:
-        yield app
-    finally:
-        _default.remove(app)
-
-
-def _checked_origin(origin: str) -> str:
-    parts = urlsplit(origin)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
-        raise InvalidOption(f"{origin!r} is no origin", hint='write it like "https://example.org"')
-    return f"{parts.scheme}://{parts.netloc}".lower()
+        return Mounted(self, folder=folder, hosts=hosts)

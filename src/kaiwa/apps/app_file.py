@@ -8,11 +8,11 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from kaiwa.apps.app import App, as_default
+from kaiwa.apps.definition import Definition, as_default
 from kaiwa.errors import InvalidApp, did_you_mean
 
 
-def load_app(path: Path) -> App:
+def load_app(path: Path) -> Definition:
     """The app of a file: the `App` that it makes, or the default one with the hooks that it registers.
 
     The file's folder is where it may import from. Loading it again reads it and what it imports from there anew.
@@ -26,9 +26,9 @@ def load_app(path: Path) -> App:
     _forget_modules_of(path.parent)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
-    with as_default(App(path.stem.replace("_", " ").replace("-", " ").capitalize())) as default:
+    with as_default(Definition(path.stem.replace("_", " ").replace("-", " ").capitalize())) as default:
         module = _run(path)
-    made = {id(value): value for value in vars(module).values() if isinstance(value, App)}
+    made = {id(value): value for value in vars(module).values() if isinstance(value, Definition)}
     candidates = [app for app in (*made.values(), default) if app.hooks]
     if not candidates:
         raise InvalidApp(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kaiwa.apps.app import App, as_default
+from kaiwa.apps.app import App
 from kaiwa.apps.chat_settings import ChatSettings
+from kaiwa.apps.definition import as_default
 from kaiwa.apps.model import Model
 from kaiwa.apps.reply import reply
 from kaiwa.apps.user_session import user_session

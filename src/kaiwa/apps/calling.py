@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from kaiwa.apps.app import App
 from kaiwa.apps.context import CURRENT, Context
+from kaiwa.apps.definition import Definition
 from kaiwa.apps.handler_loop import HandlerLoop
 from kaiwa.apps.hooks import BY_NAME, num_arguments
 
@@ -16,7 +16,7 @@ _logger = logging.getLogger("kaiwa.apps")
 class Calling:
     """The app, which may be replaced by a newer one while chats go on, and the loop that its functions run in."""
 
-    def __init__(self, app: App, loop: HandlerLoop) -> None:
+    def __init__(self, app: Definition, loop: HandlerLoop) -> None:
         self.app = app
         self.loop = loop
 

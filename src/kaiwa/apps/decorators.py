@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kaiwa.apps.app import default_app
+from kaiwa.apps.definition import default_app
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Any
 
-from kaiwa.apps.app import default_app
 from kaiwa.apps.context import CURRENT
+from kaiwa.apps.definition import default_app
 from kaiwa.apps.loading_step import LoadingStep
 from kaiwa.errors import NoChat
 from kaiwa.events import Event, Reply

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from kaiwa.apps.app import App
+from kaiwa.apps.definition import Definition
 from kaiwa.apps.protocol.frames import Reloaded
 from kaiwa.apps.protocol.records import Problem
 from kaiwa.apps.service import Service
@@ -22,7 +22,7 @@ _logger = logging.getLogger("kaiwa.apps")
 class Watcher:
     """A thread that looks at the Python files beside an app's."""
 
-    def __init__(self, path: Path, reload: Callable[[], App], service: Service) -> None:
+    def __init__(self, path: Path, reload: Callable[[], Definition], service: Service) -> None:
         self._folder = path.resolve().parent
         self._reload = reload
         self._service = service

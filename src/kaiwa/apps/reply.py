@@ -6,12 +6,11 @@ from contextlib import aclosing
 from typing import Any
 
 from kaiwa.apps.chat_context import chat_context
+from kaiwa.apps.context import current
 from kaiwa.apps.message import Message
 from kaiwa.apps.model import Model
-from kaiwa.apps.protocol import records
-from kaiwa.apps.step import as_json
+from kaiwa.apps.showing import Showing
 from kaiwa.chat.model import ChatModel
-from kaiwa.events import Event, Finished, ReasoningDelta, ToolCall
 from kaiwa.messages import Conversation
 
 
@@ -34,35 +33,17 @@ async def reply(
     if system and not isinstance(turns, str):
         turns = [{"role": "system", "content": system}, *turns]
     answer = Message(author=author)
+    showing = Showing(answer, context_length=await _context_length(model))
+    options.setdefault("client", current().session.chat_id)  # people who share a model have their turns, and no secrets
     async with aclosing(model.astream(turns, **options)) as events:
         async for event in events:
-            await show(event, answer)
+            await showing.show(event)
     await answer.send()
     return answer
 
 
-async def show(event: Event, answer: Message) -> None:
-    """Show one event of a model's answer in a message."""
-    match event:
-        case ReasoningDelta(reasoning=reasoning):
-            await answer.stream_reasoning(reasoning)
-        case ToolCall(name=name, arguments=arguments, id=call_id):
-            call = records.ToolCallPart(id=call_id or name, name=name, arguments=as_json(arguments))
-            await answer.show_tool_call(call)
-        case Finished():
-            answer.finish_reason = event.finish_reason
-            usage, timings = event.usage, event.timings
-            answer.usage = records.Usage(
-                prompt_tokens=usage.prompt_tokens,
-                cached_tokens=usage.cached_tokens,
-                generated_tokens=usage.generated_tokens,
-            )
-            answer.timings = records.Timings(
-                first_token_s=timings.first_token_s,
-                prompt_s=timings.prompt_s,
-                decode_s=timings.decode_s,
-                prompt_tokens_per_s=timings.prompt_tokens_per_s,
-                decode_tokens_per_s=timings.decode_tokens_per_s,
-            )
-        case _ if event.text:
-            await answer.stream_token(event.text)
+async def _context_length(model: Model | ChatModel) -> int:
+    if not isinstance(model, Model):
+        return model.card.context_length
+    async with model.use() as loaded:
+        return loaded.card.context_length

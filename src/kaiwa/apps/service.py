@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from kaiwa.apps.app import App, Declared
 from kaiwa.apps.calling import Calling
 from kaiwa.apps.chat_state import ChatState
 from kaiwa.apps.chats import Chats, Visitor, closing
+from kaiwa.apps.definition import Declared, Definition
 from kaiwa.apps.handler_loop import HandlerLoop
 from kaiwa.apps.protocol.frames import Busy, Frame
 from kaiwa.apps.session import Session
@@ -68,7 +68,7 @@ class Service:
 
     def __init__(
         self,
-        app: App,
+        app: Definition,
         folder: Path,
         *,
         database_url: str | None = None,
@@ -91,7 +91,7 @@ class Service:
         self._sweeping = self.loop.submit(self.chats.sessions.sweep_forever())
 
     @property
-    def app(self) -> App:
+    def app(self) -> Definition:
         """The app as it is now: reading its code again replaces it."""
         return self.calling.app
 
@@ -140,7 +140,7 @@ class Service:
         """Whether a page shows the chat."""
         return any(audience.is_followed(chat_id) for audience in self._audiences)
 
-    def take_in(self, app: App) -> None:
+    def take_in(self, app: Definition) -> None:
         """Let this app answer from now on; the models that it declares are those of the one before it."""
         known = {status.name for status in self.pool.models()}
         for model in app.models:

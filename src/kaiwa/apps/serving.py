@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaiwa.apps.app import App
+from kaiwa.apps.definition import Definition
 from kaiwa.errors import InvalidApp
 
 DEFAULT_PORT = 8000
@@ -38,7 +38,7 @@ class Settings:
     """A file whose code is read again when it changes."""
 
 
-def check(app: App, settings: Settings) -> None:
+def check(app: Definition, settings: Settings) -> None:
     """Raise `InvalidApp` where the app would be open to everybody without anybody having said so."""
     if is_loopback(settings.host) or app.needs_login or settings.allow_anyone:
         return
@@ -74,7 +74,7 @@ def listen(settings: Settings) -> socket.socket:
     return listener
 
 
-def serve(app: App, folder: Path, settings: Settings, *, reload: Callable[[], App] | None = None) -> None:
+def serve(app: Definition, folder: Path, settings: Settings, *, reload: Callable[[], Definition] | None = None) -> None:
     """Serve the app until the process is interrupted. `folder` is where its chats are kept.
 
     Raises `InvalidApp`, and `StorageFailed` where chats cannot be kept there.
@@ -88,12 +88,12 @@ def serve(app: App, folder: Path, settings: Settings, *, reload: Callable[[], Ap
 
 
 async def _serve(
-    app: App, folder: Path, settings: Settings, listener: socket.socket, reload: Callable[[], App] | None
+    app: Definition, folder: Path, settings: Settings, listener: socket.socket, reload: Callable[[], Definition] | None
 ) -> None:
     import uvicorn
 
     from kaiwa.apps.gateway.asgi import Gateway
-    from kaiwa.apps.gateway.guard import LOOPBACK
+    from kaiwa.apps.gateway.loopback import LOOPBACK
     from kaiwa.apps.reloading import Watcher
     from kaiwa.apps.service import Service
 
@@ -125,7 +125,7 @@ async def _serve(
             await uvicorn.Server(config).serve([listener])
 
 
-def _announce(app: App, settings: Settings, listener: socket.socket, *, is_built: bool) -> None:
+def _announce(app: Definition, settings: Settings, listener: socket.socket, *, is_built: bool) -> None:
     port = listener.getsockname()[1]
     name = "localhost" if is_loopback(settings.host) else settings.host
     url = f"http://{f'[{name}]' if ':' in name else name}:{port}{settings.root_path}/"

@@ -13,9 +13,9 @@ from typing import Any, Self, TypeVar
 
 from pydantic import TypeAdapter
 
-from kaiwa.apps.app import App
 from kaiwa.apps.app_file import load_app
 from kaiwa.apps.chat_state import ChatState
+from kaiwa.apps.definition import Definition
 from kaiwa.apps.desk import Desk
 from kaiwa.apps.ids import new_id
 from kaiwa.apps.page import Identity, Page
@@ -47,8 +47,8 @@ class AppTester:
     `app` is an `App` or the path of its file. `folder` is where its chats are kept, by default one that goes with it.
     """
 
-    def __init__(self, app: App | Path | str, *, folder: Path | None = None, user: User | None = None) -> None:
-        self.app = app if isinstance(app, App) else load_app(Path(app))
+    def __init__(self, app: Definition | Path | str, *, folder: Path | None = None, user: User | None = None) -> None:
+        self.app = app if isinstance(app, Definition) else load_app(Path(app))
         self._temporary = tempfile.TemporaryDirectory() if folder is None else None
         self._user = user
         self.service = Service(self.app, folder or Path(self._temporary.name if self._temporary else "."))

@@ -10,7 +10,7 @@ from kaiwa.errors import InvalidOption
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kaiwa.apps.app import App
+    from kaiwa.apps.definition import Definition
 
 SUMMARY = "Serve a chat app in the browser."
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _load(path: Path | None) -> App:
+def _load(path: Path | None) -> Definition:
     if path is None:
         from kaiwa.apps.builtin import make_app
 

@@ -18,9 +18,10 @@ from kaiwa.apps.desk import Desk
 from kaiwa.apps.gateway.connections import Connections
 from kaiwa.apps.gateway.cookies import Seal
 from kaiwa.apps.gateway.files import FileDesk
-from kaiwa.apps.gateway.guard import LOOPBACK, Guard, content_security_policy
+from kaiwa.apps.gateway.guard import Guard, content_security_policy
 from kaiwa.apps.gateway.identities import Identities
 from kaiwa.apps.gateway.login import LoginDesk
+from kaiwa.apps.gateway.loopback import LOOPBACK
 from kaiwa.apps.gateway.oauth import OAuthDesk
 from kaiwa.apps.gateway.page_files import PageFiles
 from kaiwa.apps.gateway.problems import on_error

@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kaiwa.apps.gateway.problems import problem_response
 from kaiwa.errors import Refused
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 

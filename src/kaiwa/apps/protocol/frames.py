@@ -109,11 +109,21 @@ class Events(Record):
 
 
 class QueuePlace(Record):
-    """How many others the answer of this chat waits for: at the model, or at the app. 0 is no longer."""
+    """Where the answer of this chat stands in the model's queue: 1 comes next, 0 waits no longer."""
 
     type: Literal["queue_place"] = "queue_place"
     chat_id: str
     place: int
+
+
+class PromptProgress(Record):
+    """How much of the prompt the model has read before it answers, in tokens; `cached_tokens` it knew already."""
+
+    type: Literal["prompt_progress"] = "prompt_progress"
+    chat_id: str
+    read_tokens: int
+    prompt_tokens: int
+    cached_tokens: int
 
 
 class Busy(Record):
@@ -174,6 +184,7 @@ Frame = Annotated[
     | Opened
     | Events
     | QueuePlace
+    | PromptProgress
     | Busy
     | Toast
     | WindowMessage
