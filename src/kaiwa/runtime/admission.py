@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from kaiwa.chat.model import ChatModel
-from kaiwa.events import Progress
+from kaiwa.events import Progress, Reply
+from kaiwa.messages import Conversation
 
 
 class PooledModel(ChatModel, Protocol):
-    """A model that can be unloaded."""
+    """A model that can be unloaded: a `kaiwa.LLM`, here or in another process."""
+
+    def chat(self, messages: Conversation, **options: Any) -> Reply:
+        """The whole answer. Raises what `stream` raises."""
+        ...
+
+    async def achat(self, messages: Conversation, **options: Any) -> Reply:
+        """As `chat`, without blocking the event loop."""
+        ...
+
+    def tokenize(self, text: str) -> list[int]:
+        """The token ids of ordinary text."""
+        ...
+
+    def detokenize(self, token_ids: Sequence[int]) -> str:
+        """The text of token ids, special tokens included."""
+        ...
 
     def close(self) -> None:
         """Give its memory back. What is being answered ends with an error."""
@@ -62,3 +79,25 @@ def ready(make: Callable[[], PooledModel]) -> Load:
         return make()
 
     return load
+
+
+class Alone:
+    """The admission of a model that shares its memory with no other."""
+
+    most_bytes = share_bytes = None
+
+    def __init__(self, on_progress: Callable[[Progress], None] | None = None) -> None:
+        self._on_progress = on_progress
+
+    def admit(self, num_bytes: int) -> None:
+        """There is room."""
+
+    def report(self, progress: Progress) -> None:
+        if self._on_progress is not None:
+            self._on_progress(progress)
+
+    def check(self) -> None:
+        """Somebody wants it."""
+
+    def lost(self, error: Exception) -> None:
+        """Whoever calls sees it."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from kaiwa.engines.engine import Engine
-from kaiwa.errors import InvalidOption, did_you_mean
+from kaiwa.errors import InvalidOption, OutOfMemory, did_you_mean
 from kaiwa.events import Progress
 from kaiwa.runtime.memory import available_bytes
-from kaiwa.runtime.planning import plan
+from kaiwa.runtime.planning import Plan, plan
 from kaiwa.sampling import Sampling
 from kaiwa.text.chat_template import ChatTemplate
 from kaiwa.text.tokenizer import Tokenizer
@@ -19,6 +20,9 @@ from kaiwa.weights.checkpoint import Checkpoint
 from kaiwa.weights.hub import DEFAULT_MODEL as DEFAULT_MODEL
 
 ENGINES = ("auto", "native")
+
+COMFORTABLE_CONTEXT_LENGTH = 4096
+"""A model whose context would be shorter takes more than its share of the memory."""
 
 OnProgress = Callable[[Progress], None]
 
@@ -42,6 +46,35 @@ class Parts:
     tokenizer: Tokenizer
     template: ChatTemplate | None
     sampling: Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a load may take of the memory that several models share; None is no limit.
+
+    A context that nobody chose is as long as fits its share, or where that is short, all there is. `admit` is called
+    with what the model will take before it takes any, and waits until others have made room.
+    """
+
+    most_bytes: int | None
+    share_bytes: int | None
+    admit: Callable[[int], None]
+
+
+_budget: ContextVar[Budget | None] = ContextVar("_budget", default=None)
+
+
+@contextmanager
+def within(budget: Budget) -> Iterator[None]:
+    """Let the model that is loaded in this block keep to `budget`.
+
+    It is not among the options of `kaiwa.LLM`, because it belongs to whoever holds several.
+    """
+    token = _budget.set(budget)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
 
 
 def load(
@@ -88,14 +121,18 @@ def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: On
     weights_bytes = checkpoint.num_bytes if quantization is None else quantize.quantized_bytes(checkpoint, quantization)
     is_exact = quantization is None and main_format(checkpoint) == "F32"
     kv_dtype = choose_kv_dtype(options.kv_dtype, is_exact=is_exact)
-    planned = plan(
-        checkpoint.config,
-        weights_bytes,
-        context_length=options.context_length,
-        available_bytes=available_bytes(),
-        cache_number_bytes=KV_DTYPES[kv_dtype],
-        smaller={name: num_bytes for name, num_bytes in sizes.items() if num_bytes < weights_bytes},
-    )
+
+    def plan_in(available_bytes: int | None) -> Plan:
+        return plan(
+            checkpoint.config,
+            weights_bytes,
+            context_length=options.context_length,
+            available_bytes=available_bytes,
+            cache_number_bytes=KV_DTYPES[kv_dtype],
+            smaller={name: num_bytes for name, num_bytes in sizes.items() if num_bytes < weights_bytes},
+        )
+
+    planned = _planned(plan_in)
 
     def load(checkpoint: Checkpoint) -> Engine:
         return engine.load(
@@ -115,6 +152,26 @@ def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: On
         quantize.quantize(checkpoint, quantization, rounder=rounder, on_progress=on_progress or (lambda progress: None))
     ) as quantized:
         return load(quantized)
+
+
+def _planned(plan_in: Callable[[int | None], Plan]) -> Plan:
+    """The plan for what memory is free, after others have made room where several models share it."""
+    budget = _budget.get()
+    if budget is None:
+        return plan_in(available_bytes())
+    wanted = _within_share(plan_in, budget)
+    budget.admit(wanted.total_bytes)
+    possible = plan_in(available_bytes())
+    return min(wanted, possible, key=lambda planned: planned.total_bytes)
+
+
+def _within_share(plan_in: Callable[[int | None], Plan], budget: Budget) -> Plan:
+    most = plan_in(budget.most_bytes)
+    try:
+        fair = plan_in(budget.share_bytes)
+    except OutOfMemory:
+        return most
+    return fair if fair.context_length >= min(COMFORTABLE_CONTEXT_LENGTH, most.context_length) else most
 
 
 def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:

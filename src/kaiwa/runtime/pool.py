@@ -5,89 +5,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from kaiwa.chat.model import ModelCard
 from kaiwa.errors import Cancelled, InvalidOption, KaiwaError, ModelNotFound, did_you_mean
 from kaiwa.events import Progress
 from kaiwa.runtime.admission import Load, PooledModel
+from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.memory import available_bytes
+from kaiwa.runtime.room import ModelStatus, Room, Visit
 from kaiwa.runtime.shelf import Place, Shelf, State
-
-if TYPE_CHECKING:
-    import asyncio
 
 OnProgress = Callable[[Progress], None]
 
 DEFAULT_SHARE = 0.9
 """Of the memory that is free when a pool is made, for its models."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelStatus:
-    """What a pool says of one of its models."""
-
-    name: str
-    state: State
-    num_users: int
-    is_pinned: bool
-    num_bytes: int | None
-    """What it takes with its context full; None where it is not in memory."""
-    expires_in_s: float | None
-    """When it is unloaded if nobody uses it; None is when its memory is needed."""
-    progress: Progress | None
-    error: Exception | None
-    card: ModelCard | None
-    """None where the model is not in memory."""
-
-
-@dataclass(slots=True, eq=False)
-class _Room:
-    """A place on the shelf with what stands there, and those who wait for it."""
-
-    place: Place
-    load: Load
-    model: PooledModel | None = None
-    visits: list[_Visit] = field(default_factory=list)
-    is_unwanted: bool = False
-    """Whether the load that runs shall stop."""
-    loss: Exception | None = None
-    """Why the model cannot be used any more."""
-
-
-@dataclass(slots=True, eq=False)
-class _Visit:
-    """Somebody who asked for a model. `wake` is called, from any thread, when there is something to look at."""
-
-    room: _Room
-    wake: Callable[[], None]
-    outcome: PooledModel | Exception | None = None
-    is_woken: bool = False
-
-    def notify(self) -> None:
-        if not self.is_woken:
-            self.is_woken = True
-            self.wake()
-
-    def is_served(self, on_progress: OnProgress | None) -> bool:
-        """Whether the model is there; if not, how far it has come. Raises the error that ended its load."""
-        self.is_woken = False
-        if isinstance(self.outcome, Exception):
-            raise self.outcome.with_traceback(None)
-        progress = self.room.place.progress
-        if self.outcome is None and on_progress is not None and progress is not None:
-            on_progress(progress)
-        return self.outcome is not None
-
-    @property
-    def model(self) -> PooledModel:
-        assert self.outcome is not None
-        assert not isinstance(self.outcome, Exception)
-        return self.outcome
 
 
 class ModelPool:
@@ -122,8 +56,8 @@ class ModelPool:
             memory_bytes = int(free * DEFAULT_SHARE)
         self._shelf = Shelf(max_models, memory_bytes)
         self._keep_alive_s = keep_alive_s
-        self._rooms: dict[str, _Room] = {}
-        self._to_close: list[_Room] = []
+        self._rooms: dict[str, Room] = {}
+        self._to_close: list[Room] = []
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._keeper: threading.Thread | None = None
@@ -140,7 +74,7 @@ class ModelPool:
             keep_s = self._keep_alive_s if keep_alive_s is None else keep_alive_s
             place = Place(name, is_pinned=pinned, keep_alive_s=keep_s)
             self._shelf.places[name] = place
-            self._rooms[name] = _Room(place, load)
+            self._rooms[name] = Room(place, load)
 
     @asynccontextmanager
     async def use(
@@ -153,13 +87,10 @@ class ModelPool:
         Raises `ModelNotFound` for a name that was not added, `OutOfMemory` where there will be no room, `Cancelled`
         where the load is stopped, and what its load raises.
         """
-        import asyncio
-
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-        with self._visit(name, partial(_wake_task, loop, woken), keep_alive_s) as visit:
+        bell = TaskBell()
+        with self._visit(name, bell, keep_alive_s) as visit:
             while not visit.is_served(on_progress):
-                await woken.wait()
-                woken.clear()
+                await bell.wait()
             yield visit.model
 
     @contextmanager
@@ -167,11 +98,10 @@ class ModelPool:
         self, name: str, *, on_progress: OnProgress | None = None, keep_alive_s: float | None = None
     ) -> Iterator[PooledModel]:
         """As `use`, for a thread, which waits."""
-        woken = threading.Event()
-        with self._visit(name, woken.set, keep_alive_s) as visit:
+        bell = ThreadBell()
+        with self._visit(name, bell, keep_alive_s) as visit:
             while not visit.is_served(on_progress):
-                woken.wait()
-                woken.clear()
+                bell.wait()
             yield visit.model
 
     async def load(self, name: str, *, on_progress: OnProgress | None = None) -> None:
@@ -196,12 +126,12 @@ class ModelPool:
     def models(self) -> list[ModelStatus]:
         """All models, in the order in which they were added."""
         with self._changed:
-            return [_status(room, time.monotonic()) for room in self._rooms.values()]
+            return [room.status(time.monotonic()) for room in self._rooms.values()]
 
     def status(self, name: str) -> ModelStatus:
         """One of them. Raises `ModelNotFound`."""
         with self._changed:
-            return _status(self._find(name), time.monotonic())
+            return self._find(name).status(time.monotonic())
 
     @property
     def memory_bytes(self) -> int | None:
@@ -214,7 +144,7 @@ class ModelPool:
             self._is_closed = True
             for room in self._rooms.values():
                 room.is_unwanted = True
-                self._tell(room, _closed())
+                room.tell(_closed())
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
@@ -246,13 +176,13 @@ class ModelPool:
         await self.aclose()
 
     @contextmanager
-    def _visit(self, name: str, wake: Callable[[], None], keep_alive_s: float | None) -> Iterator[_Visit]:
+    def _visit(self, name: str, bell: Bell, keep_alive_s: float | None) -> Iterator[Visit]:
         """Stand in line for a model, and leave the line or the model in the end."""
         with self._changed:
             if self._is_closed:
                 raise _closed()
             room = self._find(name)
-            visit = _Visit(room, wake)
+            visit = Visit(room, bell)
             place = self._shelf.arrive(name, time.monotonic())
             if place.state is State.READY:
                 visit.outcome = room.model
@@ -270,7 +200,7 @@ class ModelPool:
                     self._shelf.depart(place, time.monotonic(), keep_alive_s=keep_alive_s)
                 self._settle()
 
-    def _find(self, name: str) -> _Room:
+    def _find(self, name: str) -> Room:
         if name not in self._rooms:
             raise ModelNotFound(f"there is no model {name!r} here", hint=did_you_mean(name, self._rooms))
         return self._rooms[name]
@@ -296,29 +226,23 @@ class ModelPool:
         thread.start()
         return thread
 
-    def _load(self, room: _Room) -> None:
+    def _load(self, room: Room) -> None:
         """A thread: one load, from its beginning to what all who waited get."""
         try:
             model = room.load(_Admission(self, room))
         except Exception as error:  # noqa: BLE001  all who wait raise it
             with self._changed:
                 self._shelf.failed(room.place, error)
-                self._tell(room, error)
+                room.tell(error)
                 self._settle()
             return
         with self._changed:
             self._shelf.loaded(room.place, time.monotonic())
             room.model = model
-            self._tell(room, model)
+            room.tell(model)
             if room.loss is not None:
                 self._shelf.leave(room.place, room.loss)
             self._settle()
-
-    def _tell(self, room: _Room, outcome: PooledModel | Exception) -> None:
-        visits, room.visits = room.visits, []
-        for visit in visits:
-            visit.outcome = outcome
-            visit.notify()
 
     def _ensure_keeper(self) -> None:
         if self._keeper is None or not self._keeper.is_alive():
@@ -336,7 +260,7 @@ class ModelPool:
                     self._shelf.closed(room.place)
                     self._settle()
 
-    def _next_to_close(self) -> _Room | None:
+    def _next_to_close(self) -> Room | None:
         """Wait for a model that has to be closed; None when the pool is."""
         with self._changed:
             while not self._is_closed:
@@ -351,7 +275,7 @@ class ModelPool:
 class _Admission:
     """The pool as a load sees it, in the load's thread."""
 
-    def __init__(self, pool: ModelPool, room: _Room) -> None:
+    def __init__(self, pool: ModelPool, room: Room) -> None:
         self._pool = pool
         self._room = room
         self.most_bytes = pool._shelf.memory_bytes
@@ -376,7 +300,7 @@ class _Admission:
         self._room.place.progress = progress
         with self._pool._changed:
             for visit in self._room.visits:
-                visit.notify()
+                visit.bell.ring()
 
     def check(self) -> None:
         if self._room.is_unwanted:
@@ -387,27 +311,6 @@ class _Admission:
             self._room.loss = error
             self._pool._shelf.leave(self._room.place, error)
             self._pool._settle()
-
-
-def _wake_task(loop: asyncio.AbstractEventLoop, woken: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # the event loop is closed, and nobody waits any more
-        loop.call_soon_threadsafe(woken.set)
-
-
-def _status(room: _Room, now: float) -> ModelStatus:
-    place = room.place
-    has_end = place.is_idle and not place.is_pinned and place.expires_at is not None
-    return ModelStatus(
-        name=place.name,
-        state=place.state,
-        num_users=place.num_users,
-        is_pinned=place.is_pinned,
-        num_bytes=place.held_bytes,
-        expires_in_s=max((place.expires_at or 0) - now, 0) if has_end else None,
-        progress=place.progress,
-        error=place.error,
-        card=None if room.model is None else room.model.card,
-    )
 
 
 def _closed() -> KaiwaError:

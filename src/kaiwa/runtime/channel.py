@@ -1,0 +1,98 @@
+"""A channel: Python objects over a socket, between two processes of ours that trust each other."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import select
+import socket
+import struct
+import threading
+from collections import deque
+from typing import Any
+
+_SIZE = struct.Struct(">I")
+_CHUNK_BYTES = 1 << 18
+
+
+def pack(message: object) -> bytes:
+    """The bytes of a message. Raises `TypeError` or `PicklingError` where it cannot cross."""
+    body = pickle.dumps(message, protocol=5)
+    return _SIZE.pack(len(body)) + body
+
+
+class Channel:
+    """One end. Any thread may send; one receives.
+
+    What many threads send at once leaves in one piece, and what one sends alone leaves at once.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._outbox: deque[bytes] = deque()
+        self._mutex = threading.Lock()
+        self._inbox = bytearray()
+
+    def send(self, message: object) -> None:
+        """Waits while the other end reads slower than messages come. Where it is gone, `receive` tells of it.
+
+        Raises what `pack` raises.
+        """
+        self.send_packed(pack(message))
+
+    def send_packed(self, message: bytes) -> None:
+        """As `send`, of what `pack` gave."""
+        self._outbox.append(message)
+        # Whoever holds the lock looks again after letting go, and sends what others left meanwhile.
+        while self._outbox and self._mutex.acquire(blocking=False):
+            try:
+                self._flush()
+            finally:
+                self._mutex.release()
+
+    def receive(self, timeout_s: float | None = None) -> list[Any] | None:
+        """All messages that have arrived, at least one; none after `timeout_s`; None when the other end is gone."""
+        while not (messages := self._parse()):
+            if timeout_s is not None and not self._is_readable(timeout_s):
+                return []
+            try:
+                piece = self._socket.recv(_CHUNK_BYTES)
+            except OSError:  # reset, or closed here by another thread
+                return None
+            if not piece:
+                return None
+            self._inbox += piece
+        return messages
+
+    def end(self) -> None:
+        """Nothing crosses any more; whoever receives at either end gets None. Never waits."""
+        with contextlib.suppress(OSError):  # the other end is gone already
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give the socket back. Nobody may be receiving."""
+        self._socket.close()
+
+    def _flush(self) -> None:
+        pieces = []
+        while self._outbox:
+            pieces.append(self._outbox.popleft())
+        with contextlib.suppress(OSError):
+            self._socket.sendall(b"".join(pieces))
+
+    def _parse(self) -> list[Any]:
+        messages, place = [], 0
+        while place + _SIZE.size <= len(self._inbox):
+            (size,) = _SIZE.unpack_from(self._inbox, place)
+            end = place + _SIZE.size + size
+            if end > len(self._inbox):
+                break
+            messages.append(pickle.loads(memoryview(self._inbox)[place + _SIZE.size : end]))
+            place = end
+        del self._inbox[:place]
+        return messages
+
+    def _is_readable(self, timeout_s: float) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(timeout_s * 1000))

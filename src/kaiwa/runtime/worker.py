@@ -1,0 +1,207 @@
+"""The child process that holds a model: takes calls from the process that wants it, and sends what comes of them.
+
+It ends when that process does, however that comes about: nothing arrives any more then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kaiwa.errors import InvalidOption, did_you_mean
+from kaiwa.runtime.channel import Channel
+from kaiwa.runtime.child import OTHER_VERSION_EXIT_CODE
+from kaiwa.runtime.wire import (
+    VERSION,
+    WINDOW,
+    Ask,
+    Begun,
+    Close,
+    End,
+    Failed,
+    Loading,
+    NotLoaded,
+    Part,
+    Planned,
+    Proceed,
+    Ready,
+    Start,
+    Stop,
+    Taken,
+    Value,
+    portable,
+)
+
+if TYPE_CHECKING:
+    from kaiwa.runtime.admission import PooledModel
+
+
+def main(descriptor: int, version: str) -> None:
+    """The process. `descriptor` is its end of the socket pair, `version` that of the process which started it."""
+    if version != VERSION:
+        sys.exit(OTHER_VERSION_EXIT_CODE)
+    # Its end is its parent's business: a service's stop signals go to the parent, which lets answers finish first.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    faulthandler.enable()
+    _volunteer()
+    Worker(Channel(socket.socket(fileno=descriptor))).run()
+
+
+def load_llm(**options: Any) -> PooledModel:
+    """A `kaiwa.LLM`. Raises `InvalidOption` for an option that it does not know."""
+    import inspect
+
+    from kaiwa.runtime.llm import LLM
+
+    known = inspect.signature(LLM).parameters
+    for name in options:
+        if name not in known:
+            raise InvalidOption(f"a model has no option {name!r}", hint=did_you_mean(name, known))
+    return LLM(**options)
+
+
+class Worker:
+    """The model, and the calls that run."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._model: PooledModel | None = None
+        self._running: dict[int, _Answer] = {}
+        self._may_proceed = threading.Event()
+
+    def run(self) -> None:
+        """Take messages until there are none any more. Does not return."""
+        while (messages := self._channel.receive()) is not None:
+            for message in messages:
+                self._take(message)
+        os._exit(0)  # nobody is left to wait for, and threads that compute may take their time
+
+    def _take(self, message: object) -> None:
+        match message:
+            case Ask():
+                self._running[message.number] = answer = _Answer(self._channel.send, message)
+                self._start(self._answer, answer)
+            case Stop():
+                if running := self._running.get(message.number):
+                    running.stop(is_quiet=message.is_quiet)
+            case Taken():
+                if running := self._running.get(message.number):
+                    running.allow(message.num_events)
+            case Start():
+                self._start(self._load, message)
+            case Proceed():
+                self._may_proceed.set()
+            case Close():
+                self._start(self._close)
+
+    def _start(self, work: Callable[..., None], *arguments: Any) -> None:
+        threading.Thread(target=work, args=arguments, daemon=True).start()
+
+    def _load(self, start: Start) -> None:
+        from kaiwa.runtime.loading import Budget, within
+
+        try:
+            with within(Budget(start.most_bytes, start.share_bytes, self._admit)):
+                self._model = start.make(on_progress=self._report, **start.options)
+        except Exception as error:  # noqa: BLE001  whoever wants the model raises it
+            self._channel.send(NotLoaded(portable(error)))
+            return
+        gc.freeze()  # what was loaded stays, and need not be looked through again and again
+        self._channel.send(Ready(self._model.card, self._model.sampling))
+
+    def _admit(self, num_bytes: int) -> None:
+        self._channel.send(Planned(num_bytes))
+        self._may_proceed.wait()
+
+    def _report(self, progress: Any) -> None:
+        self._channel.send(Loading(progress))
+
+    def _answer(self, answer: _Answer) -> None:
+        assert self._model is not None
+        try:
+            answer.run(self._model)
+        finally:
+            del self._running[answer.ask.number]
+
+    def _close(self) -> None:
+        if self._model is not None:
+            self._model.close()
+        os._exit(0)
+
+
+class _Answer:
+    """A call that runs, in a thread of its own."""
+
+    def __init__(self, send: Callable[[object], None], ask: Ask) -> None:
+        self.ask = ask
+        self._send = send
+        self._credit = WINDOW
+        self._changed = threading.Condition()
+        self._stream: Any = None
+        self._is_stopped = False
+        self._is_quiet = False
+
+    def run(self, model: PooledModel) -> None:
+        """Call the method, and send what it gives."""
+        number = self.ask.number
+        try:
+            result = getattr(model, self.ask.method)(*self.ask.arguments, **self.ask.options)
+            if not self.ask.is_stream:
+                self._send(Value(number, result))
+                return
+            self._send(Begun(number))
+            with contextlib.closing(result):
+                self._send_all(result)
+            self._send(End(number))
+        except Exception as error:  # noqa: BLE001  whoever called raises it
+            self._send(Failed(number, portable(error)))
+
+    def stop(self, *, is_quiet: bool) -> None:
+        """End the answer within a step, from another thread."""
+        with self._changed:
+            self._is_quiet = self._is_quiet or is_quiet
+            self._is_stopped = True
+            self._changed.notify()
+        self._stop_stream()
+
+    def allow(self, num_events: int) -> None:
+        """Let so many more events be sent."""
+        with self._changed:
+            self._credit += num_events
+            self._changed.notify()
+
+    def _send_all(self, stream: Any) -> None:
+        self._stream = stream
+        if self._is_stopped:  # before there was something to stop
+            self._stop_stream()
+        for event in stream:
+            self._wait_for_credit()
+            if self._is_quiet:
+                break
+            self._send(Part(self.ask.number, event))
+
+    def _wait_for_credit(self) -> None:
+        with self._changed:
+            while self._credit == 0 and not self._is_stopped:
+                self._changed.wait()
+            self._credit = max(self._credit - 1, 0)
+
+    def _stop_stream(self) -> None:
+        if self._stream is not None:
+            self._stream.cancel()
+
+
+def _volunteer() -> None:
+    """Where memory runs out, let the system end this process, which starts again, and not the one with the chats."""
+    with contextlib.suppress(OSError):  # another system, or one that forbids it
+        Path("/proc/self/oom_score_adj").write_text("800")
