@@ -28,7 +28,7 @@ def test_the_real_model_as_json(model_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_table_beside_a_peer() -> None:
-    report = Report(CARD, 2, 5, 512, 64, OURS, 0.06, 22.5e9, 40.0, 37.5 / 40, THEIRS)
+    report = Report(CARD, 2, 5, 512, 64, OURS, 0.06, CARD.weights_bytes, 22.5e9, 40.0, 37.5 / 40, THEIRS)
     assert table(report) == (
         """\
 tiny:1b (llama, 1.1 B parameters, Q4_0), native (AVX2, 2 threads), median of 5 runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaiwa.errors import InvalidOption, OutOfMemory
-from kaiwa.runtime.planning import cache_bytes_per_token, decode_limit, plan, state_bytes_per_sequence
+from kaiwa.runtime.planning import active_bytes, cache_bytes_per_token, decode_limit, plan, state_bytes_per_sequence
 
 SMOLLM2 = {
     "num_hidden_layers": 30,
@@ -136,3 +136,11 @@ def test_weights_that_do_not_fit_are_offered_quantized() -> None:
 
 def test_a_cache_in_single_precision_takes_twice_as_much() -> None:
     assert plan(SMOLLM2, WEIGHTS, cache_number_bytes=4).cache_bytes == 2 * plan(SMOLLM2, WEIGHTS).cache_bytes
+
+
+def test_one_token_reads_its_own_experts_only() -> None:
+    mixture = {"num_experts": 8, "num_experts_per_tok": 2}
+    sizes = {"lm_head.weight": 200, "model.layers.0.mlp.experts.gate_proj.weight": 600, "m.mlp.shared_expert.x": 200}
+    assert active_bytes(mixture, 1000, sizes) == 400 + 600 * 2 // 8
+    assert active_bytes(mixture, 500, sizes) == 275, "packed in half the bytes"
+    assert active_bytes({}, 1000, {"lm_head.weight": 500}) == 1000, "no mixture"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -16,7 +17,7 @@ from kaiwa.errors import InvalidOption, did_you_mean
 from kaiwa.runtime import contenders
 from kaiwa.runtime.contenders import Contender, Speeds, Task
 from kaiwa.runtime.loading import DEFAULT_MODEL
-from kaiwa.runtime.planning import decode_limit
+from kaiwa.runtime.planning import active_bytes, decode_limit
 
 PEERS = ("llama.cpp",)
 CONTEXT_LENGTH = 2048
@@ -47,6 +48,8 @@ class Report:
     kaiwa: Measured
     first_token_s: float
     """Of a prompt of ten tokens, right after loading."""
+    active_weights_bytes: int
+    """What one token reads of the weights: of a mixture, not all experts."""
     bandwidth_bytes_per_s: float
     decode_limit_tokens_per_s: float
     limit_share: float
@@ -107,7 +110,8 @@ def measure(
         prompts, answers = _race(racers, list(ours.text_ids), (prompt_tokens, new_tokens), runs, on_run)
     bandwidths.append(_bandwidth(threads, ours.card.weights_bytes))
     measured = [_medians(racer, prompt, answer) for racer, prompt, answer in zip(racers, prompts, answers, strict=True)]
-    limit = _limit(ours.card, new_tokens, max(bandwidths))
+    active = _active_bytes(path, ours.card.weights_bytes)
+    limit = _limit(ours.card, active, new_tokens, max(bandwidths))
     return Report(
         card=ours.card,
         threads=threads,
@@ -116,6 +120,7 @@ def measure(
         new_tokens=new_tokens,
         kaiwa=measured[0],
         first_token_s=ours.first_token_s,
+        active_weights_bytes=active,
         bandwidth_bytes_per_s=max(bandwidths),
         decode_limit_tokens_per_s=limit,
         limit_share=measured[0].decode_tokens_per_s / limit,
@@ -159,9 +164,17 @@ def _medians(racer: Contender, prompts: list[Speeds], answers: list[Speeds]) -> 
     )
 
 
-def _limit(card: ModelCard, new_tokens: int, bandwidth: float) -> float:
+def _active_bytes(path: Path, weights_bytes: int) -> int:
+    from kaiwa.weights.open import open_checkpoint
+
+    with closing(open_checkpoint(path)) as checkpoint:
+        tensor_bytes = {name: tensor.num_bytes for name, tensor in checkpoint.tensors.items()}
+        return active_bytes(checkpoint.config, weights_bytes, tensor_bytes)
+
+
+def _limit(card: ModelCard, active: int, new_tokens: int, bandwidth: float) -> float:
     per_token = card.cache_bytes // card.context_length
-    return decode_limit(card.weights_bytes, per_token * (SHORT_PROMPT + new_tokens // 2), bandwidth)
+    return decode_limit(active, per_token * (SHORT_PROMPT + new_tokens // 2), bandwidth)
 
 
 def _bandwidth(threads: int, num_bytes: int) -> float:

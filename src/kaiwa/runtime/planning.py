@@ -105,8 +105,20 @@ def state_bytes_per_sequence(config: Mapping[str, Any]) -> int:
     return 4 * int(_num_recurrent_layers(config) * (past + config["linear_key_head_dim"] * values))
 
 
+def active_bytes(config: Mapping[str, Any], weights_bytes: int, tensor_bytes: Mapping[str, int]) -> int:
+    """What one token reads of `weights_bytes`: all of them, but for the experts that it is not given to.
+
+    `tensor_bytes` are those of the checkpoint's tensors by name, which may be packed otherwise in memory.
+    """
+    of_experts = sum(num_bytes for name, num_bytes in tensor_bytes.items() if ".experts." in name)
+    if not of_experts:
+        return weights_bytes
+    idle_share = 1.0 - config["num_experts_per_tok"] / config["num_experts"]
+    return int(weights_bytes * (1 - of_experts / sum(tensor_bytes.values()) * idle_share))
+
+
 def decode_limit(weights_bytes: int, cache_bytes: int, bandwidth: float) -> float:
-    """Tokens per second that memory allows: each one reads all weights, and the cache of the tokens before it.
+    """Tokens per second that memory allows: each one reads its active weights, and the cache of the tokens before it.
 
     `bandwidth` in bytes per second.
     """
