@@ -11,7 +11,7 @@ import pytest
 
 from kaiwa.errors import ContextOverflow, InvalidMessages
 from kaiwa.events import Finished
-from small_model import echoes, model, says, until
+from small_model import echoes, model, says, scripted, until
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -153,3 +153,13 @@ def test_an_event_loop_that_ends_leaves_no_work_behind() -> None:
     run(main())
     until(lambda: not llm._loop.is_busy)
     assert len(engine.steps) < 100
+
+
+def test_text_is_continued_and_embedded_without_waiting() -> None:
+    async def main() -> None:
+        llm = model(scripted(lambda ids: list(ids)))
+        events = [event async for event in llm.astream_text("abc")]
+        assert "".join(event.text for event in events) == "abc"
+        assert await llm.aembed(["abc"]) == llm.embed(["abc"])
+
+    run(main())

@@ -238,15 +238,15 @@ def test_tokens_and_back() -> None:
 
 def test_tokens_can_be_continued_without_a_template() -> None:
     llm = model(scripted(lambda ids: [*ids, END, *b"more"]))
-    assert "".join(event.text for event in llm.stream_tokens(list(b"abc"))) == "abc"
-    endless = llm.stream_tokens(list(b"abc"), end_ids=(), max_new_tokens=6)
+    assert "".join(event.text for event in llm.stream_text(list(b"abc"))) == "abc"
+    endless = llm.stream_text(list(b"abc"), end_ids=(), max_new_tokens=6)
     assert "".join(event.text for event in endless) == "abcmo"
 
 
 @pytest.mark.parametrize("wrong", [[], [1, 258], [1, -1]])
 def test_tokens_that_no_model_reads_are_refused(wrong: list[int]) -> None:
     with pytest.raises(InvalidMessages, match=r"no tokens|the token (258|-1), and the model knows 0 to 257"):
-        model(says("")).stream_tokens(wrong)
+        model(says("")).stream_text(wrong)
 
 
 def test_a_model_without_a_template_says_so() -> None:
@@ -280,3 +280,22 @@ def test_a_closed_model_says_so() -> None:
 def test_impossible_arguments_are_refused_before_anything_is_fetched(arguments: Any, says_what: str) -> None:
     with pytest.raises(InvalidOption, match=says_what):
         kw.LLM("no-such-model", **arguments)
+
+
+def test_texts_become_vectors_of_length_one() -> None:
+    llm = model(says("x"))
+    one, two = llm.embed(["abc", list(b"abc")])
+    assert one == two
+    assert one.num_tokens == 3
+    assert sum(number**2 for number in one.vector) == pytest.approx(1)
+    [last] = llm.embed(["abc"], pooling="last")
+    assert last.vector != one.vector
+
+
+@pytest.mark.parametrize(
+    ("texts", "says_what"),
+    [("abc", "a list of texts"), (["abc", ""], "is empty"), ([[1, 300]], "the token 300"), (["x" * 41], "41 tokens")],
+)
+def test_what_has_no_embedding_is_refused(texts: Any, says_what: str) -> None:
+    with pytest.raises((InvalidMessages, ContextOverflow), match=says_what):
+        model(says("x", context_length=40)).embed(texts)

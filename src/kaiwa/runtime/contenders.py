@@ -134,7 +134,7 @@ def load_kaiwa(path: str, threads: int, context_length: int, *, quantization: st
 
 
 def _timings(llm: Any, task: Task) -> Timings:
-    *_, last = llm.stream_tokens(task.token_ids, end_ids=(), do_sample=False, max_new_tokens=task.num_new)
+    *_, last = llm.stream_text(task.token_ids, end_ids=(), do_sample=False, max_new_tokens=task.num_new)
     timings: Timings = last.timings
     return timings
 

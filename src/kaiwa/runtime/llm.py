@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from kaiwa.chat.model import ModelCard
-from kaiwa.engines.engine import Engine
-from kaiwa.errors import InvalidOption, TemplateError
+from kaiwa.engines.engine import Engine, Pooling
+from kaiwa.errors import InvalidMessages, InvalidOption, TemplateError
 from kaiwa.events import Progress, Reply
 from kaiwa.messages import Conversation, normalize
+from kaiwa.runtime import embedding
 from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.batcher import Batcher
+from kaiwa.runtime.embedding import Embedding
 from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
 from kaiwa.runtime.loop import MAX_WAITING, Loop
 from kaiwa.runtime.request import Prompt, Reader, Request
@@ -123,23 +127,23 @@ class LLM:
         asked = self._asked(options, client=client, num_logprobs=num_logprobs)
         return Stream(self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables)))
 
-    def stream_tokens(
+    def stream_text(
         self,
-        token_ids: Sequence[int],
+        prompt: str | Sequence[int],
         *,
         end_ids: Collection[int] | None = None,
         num_logprobs: int | None = None,
         client: str = "",
         **options: Any,
     ) -> Stream:
-        """The events of what follows after `token_ids`, without a chat template.
+        """The events of what follows after a text or its token ids, without a chat template.
 
         `end_ids` are tokens that end it, by default the model's own.
 
         Raises `InvalidOption`, `InvalidMessages`, `ContextOverflow` or `Busy` at once.
         """
         asked = self._asked(options, client=client, num_logprobs=num_logprobs, end_ids=end_ids)
-        return Stream(self._loop, lambda reader: asked(reader, list(token_ids)))
+        return Stream(self._loop, lambda reader: asked(reader, self._text_ids(prompt)))
 
     async def achat(self, messages: Conversation, **options: Any) -> Reply:
         """As `chat`, without ever blocking the event loop. Cancelling the task stops the work within a step."""
@@ -161,6 +165,35 @@ class LLM:
         """
         asked = self._asked(options, client=client, num_logprobs=num_logprobs)
         return AsyncStream(self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables)))
+
+    def astream_text(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        end_ids: Collection[int] | None = None,
+        num_logprobs: int | None = None,
+        client: str = "",
+        **options: Any,
+    ) -> AsyncStream:
+        """As `stream_text`, without ever blocking the event loop."""
+        asked = self._asked(options, client=client, num_logprobs=num_logprobs, end_ids=end_ids)
+        return AsyncStream(self._loop, lambda reader: asked(reader, self._text_ids(prompt)))
+
+    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+        """A vector of length 1 for each text, or for its token ids: the model's last hidden states made into one.
+
+        `pooling` "mean" is over all tokens, "last" takes that of the last one. Answers go on between two texts.
+
+        Raises `InvalidMessages` for an empty text, `ContextOverflow` for one that is longer than the context.
+        """
+        return [future.result() for future in self._embed(texts, pooling)]
+
+    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+        """As `embed`, without ever blocking the event loop."""
+        import asyncio  # as in `runtime.stream`
+
+        futures = await asyncio.to_thread(self._embed, texts, pooling)
+        return [await asyncio.wrap_future(future) for future in futures]
 
     def count_tokens(self, messages: Conversation) -> int:
         """How many tokens the conversation takes as a prompt."""
@@ -188,6 +221,24 @@ class LLM:
 
     def __repr__(self) -> str:
         return f"<LLM {self._parts.name}: {self._parts.engine.info.name}>"
+
+    def _embed(self, texts: Sequence[str | Sequence[int]], pooling: Pooling) -> list[Future[Embedding]]:
+        if isinstance(texts, str):
+            raise InvalidMessages(
+                "one text was given where a list of texts is expected", hint=f"write [{texts[:20]!r}]"
+            )
+        read = [self._text_ids(text) for text in texts]
+        for token_ids in read:
+            embedding.check(token_ids, self._parts.engine.info)
+        return [self._loop.call(partial(embedding.embed, token_ids=token_ids, pooling=pooling)) for token_ids in read]
+
+    def _text_ids(self, text: str | Sequence[int]) -> list[int]:
+        """The token ids of a text as a prompt, with the token that begins one where the model has it."""
+        if not isinstance(text, str):
+            return list(text)
+        tokenizer = self._parts.tokenizer
+        begin = [tokenizer.bos_id] if tokenizer.adds_bos and tokenizer.bos_id is not None else []
+        return [*begin, *tokenizer.encode(text)]
 
     def _with_seed(self, options: Mapping[str, Any]) -> Sampling:
         sampling = self.sampling.updated(options)

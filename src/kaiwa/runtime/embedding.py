@@ -1,0 +1,35 @@
+"""Texts as vectors: what may be asked, and the arithmetic of making their length 1."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kaiwa.engines.engine import Engine, EngineInfo, Pooling
+from kaiwa.errors import ContextOverflow, InvalidMessages
+
+
+class Embedding(NamedTuple):
+    """A text's vector, of length 1, and how many tokens the text has."""
+
+    vector: Sequence[float]
+    num_tokens: int
+
+
+def check(token_ids: Sequence[int], info: EngineInfo) -> None:
+    """Raises `InvalidMessages` for no or unknown tokens, `ContextOverflow` for more than the context holds."""
+    if not token_ids:
+        raise InvalidMessages("a text is empty, and has no embedding", hint="leave it out")
+    if wrong := [token_id for token_id in token_ids if not 0 <= token_id < info.vocab_size]:
+        raise InvalidMessages(f"a text has the token {wrong[0]}, and the model knows 0 to {info.vocab_size - 1:,}")
+    if len(token_ids) > info.context_length:
+        raise ContextOverflow(len(token_ids), info.context_length)
+
+
+def embed(engine: Engine, *, token_ids: Sequence[int], pooling: Pooling) -> Embedding:
+    """The embedding of one text."""
+    vector = engine.embed(token_ids, pooling=pooling)
+    length = math.sqrt(sum(number * number for number in vector)) or 1.0
+    return Embedding(array("f", (number / length for number in vector)), len(token_ids))
