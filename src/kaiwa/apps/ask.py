@@ -162,7 +162,11 @@ class AskFileMessage(_Asking):
         found = [await asyncio.to_thread(session.database.file, file_id) for file_id in answer.file_ids or ()]
         return [
             AskFileResponse(
-                file.file_id, file.name, str(Path(session.files.path(file.file_id))), file.num_bytes, file.mime
+                file.file_id,
+                file.name,
+                str(Path(session.files.path(session.chat_id, file.file_id))),
+                file.num_bytes,
+                file.mime,
             )
             for _, file in filter(None, found)
         ]

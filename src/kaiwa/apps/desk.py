@@ -146,11 +146,9 @@ class Desk:
         service = self._service
         self._interrupt(command.chat_id)
         service.loop.submit(service.chats.sessions.drop(command.chat_id))
-        file_ids = await asyncio.to_thread(service.database.file_ids, command.chat_id)
         service.log.append(command.chat_id, DeleteChat())
         await self._settle()
         self._owned.forget((command.chat_id, page.identity.owner))
-        await asyncio.to_thread(service.files.remove, *file_ids)
 
     async def _say(self, page: Page, command: c.Say) -> None:
         if command.message_id in self._said:

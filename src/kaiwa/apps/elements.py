@@ -88,7 +88,8 @@ class Element:
     async def send(self, for_id: str | None = None) -> Self:
         """Show it with the message or step of this id, or with None where the app puts it (the sidebar)."""
         context = current()
-        num_bytes = await asyncio.to_thread(self.store, context.session.files)
+        session = context.session
+        num_bytes = await asyncio.to_thread(self.store, session.files, session.chat_id)
         self.for_id = for_id
         if num_bytes is not None:
             context.emit(KeepFile(self.id, self.name, self.mime, num_bytes))
@@ -99,12 +100,12 @@ class Element:
         """Take it away."""
         current().emit(ElementRemoved(element_id=self.id))
 
-    def store(self, files: Files) -> int | None:
-        """Keep the content among the files of the chats; its number of bytes. None where it has none of its own."""
+    def store(self, files: Files, chat_id: str) -> int | None:
+        """Keep the content among the chat's files; its number of bytes. None where it has none of its own."""
         content = self._bytes()
         if content is None:
             return None
-        files.write(self.id, content)
+        files.write(chat_id, self.id, content)
         return len(content)
 
     def record(self, num_bytes: int | None) -> records.Element:

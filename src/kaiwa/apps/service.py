@@ -86,6 +86,7 @@ class Service:
         self.chats = Chats(self.calling, new_session=self._new_session, is_followed=self.is_followed)
         self.is_busy = False
         self._audiences: list[Audience] = []
+        self.log.listen(self._clean_up)
         self._close_lost_runs()
         self._watchdog = Watchdog(self.loop, self._set_busy)
         self._sweeping = self.loop.submit(self.chats.sessions.sweep_forever())
@@ -183,6 +184,12 @@ class Service:
     def _set_busy(self, is_busy: bool) -> None:
         self.is_busy = is_busy
         self.post_to_all(Busy(is_busy=is_busy))
+
+    def _clean_up(self, written: Sequence[Written]) -> None:
+        """Take the files of chats away that are gone."""
+        for one in written:
+            if one.is_deleted:
+                self.files.remove_chat(one.chat_id)
 
     def _close_lost_runs(self) -> None:
         """Say of each run that went on when the last server ended, that it is lost; its text so far stays."""

@@ -206,7 +206,7 @@ class Step:
         context.session.emit(StepUpdated(step=self.record()))
 
     def _send(self, element: Element, context: Context) -> None:
-        num_bytes = element.store(context.session.files)
+        num_bytes = element.store(context.session.files, context.session.chat_id)
         element.for_id = self.id
         if num_bytes is not None:
             context.session.emit(KeepFile(element.id, element.name, element.mime, num_bytes))

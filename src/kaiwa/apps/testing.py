@@ -266,7 +266,7 @@ class ChatTester:
         content = path.read_bytes()
         if len(content) > service.app.uploads.max_bytes:
             raise Refused("too_large", f"{path.name} is too large")
-        service.files.write(file_id, content)
+        service.files.write(self.id, file_id, content)
         mime = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         service.log.append(self.id, KeepFile(file_id, path.name, mime, len(content)))
         service.log.settled().result(PATIENCE_S)

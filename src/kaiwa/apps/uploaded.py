@@ -50,7 +50,7 @@ async def attach(message: Message, said: records.Message, session: Session) -> N
         if found is not None:
             file = found[1]
             element_class = _CLASSES.get(kind_of(file.mime), elements.File)
-            path = session.files.path(file.file_id)
+            path = session.files.path(session.chat_id, file.file_id)
             element = element_class(name=file.name, path=path, mime=file.mime, id=file.file_id)
             element.for_id = message.id
             message.elements.append(element)

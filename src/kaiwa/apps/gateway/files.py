@@ -39,7 +39,7 @@ class FileDesk:
         mime = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         mime = mime if _MIME.fullmatch(mime) else "application/octet-stream"
         file_id = request.path_params["file_id"]
-        num_bytes = await self._service.files.receive(file_id, request.stream(), max_bytes=uploads.max_bytes)
+        num_bytes = await self._service.files.receive(chat_id, file_id, request.stream(), max_bytes=uploads.max_bytes)
         self._service.log.append(chat_id, KeepFile(file_id, name, mime, num_bytes))
         await asyncio.wrap_future(self._service.log.settled())
         file = File(id=file_id, name=name, mime=mime, num_bytes=num_bytes, url=f"files/{file_id}")
@@ -53,7 +53,7 @@ class FileDesk:
             raise _no_file(file_id)
         chat_id, file = found
         await self._check_owner(request, chat_id)
-        path = self._service.files.path(file_id)
+        path = self._service.files.path(chat_id, file_id)
         if not path.is_file():
             raise _no_file(file_id)
         is_shown = (

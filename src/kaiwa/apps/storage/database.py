@@ -103,11 +103,6 @@ class Database:
             found = connection.execute(query.where(FILES.c.id == file_id)).one_or_none()
         return None if found is None else (found[0], KeepFile(*found[1:]))
 
-    def file_ids(self, chat_id: str) -> list[str]:
-        """The files of a chat."""
-        with self._read() as connection:
-            return list(connection.scalars(select(FILES.c.id).where(FILES.c.chat_id == chat_id)))
-
     @contextmanager
     def _read(self) -> Iterator[Connection]:
         try:

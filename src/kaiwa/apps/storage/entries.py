@@ -30,7 +30,7 @@ class RenameChat:
 
 @dataclass(frozen=True, slots=True)
 class DeleteChat:
-    """The end of a chat and of all that belongs to it. Its files' bytes go by themselves."""
+    """The end of a chat and of all that belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
