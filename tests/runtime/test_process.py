@@ -335,6 +335,14 @@ def test_a_program_may_forget_to_close_it() -> None:
     assert not is_running(int(pid))
 
 
+def test_whoever_only_speaks_to_a_process_imports_no_more_than_that() -> None:
+    script = "import sys, kaiwa.runtime.pool, kaiwa.runtime.process; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment, text=True, check=True)
+    heavy = {"asyncio", "jinja2", "tokenizers", "kaiwa.runtime.llm", "kaiwa.runtime.loading", "kaiwa.weights"}
+    assert not heavy & set(ran.stdout.split())
+
+
 def test_a_pool_of_processes() -> None:
     async def main() -> None:
         seen: list[Progress] = []

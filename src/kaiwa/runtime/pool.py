@@ -15,6 +15,7 @@ from kaiwa.events import Progress
 from kaiwa.runtime.admission import Load, PooledModel
 from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.memory import available_bytes
+from kaiwa.runtime.process import isolated
 from kaiwa.runtime.room import ModelStatus, Room, Visit
 from kaiwa.runtime.shelf import Place, Shelf, State
 
@@ -28,7 +29,7 @@ class ModelPool:
     """Models that many people share.
 
         pool = ModelPool(max_models=2)
-        pool.add("smollm2:135m", in_child("smollm2:135m"))
+        pool.add("smollm2:135m")
         async with pool.use("smollm2:135m") as model:
             async for event in model.astream("Hello"): ...
 
@@ -63,11 +64,15 @@ class ModelPool:
         self._keeper: threading.Thread | None = None
         self._is_closed = False
 
-    def add(self, name: str, load: Load, *, pinned: bool = False, keep_alive_s: float | None = None) -> None:
-        """Make a model known by `name`; `load` is called when somebody uses it. Nothing is loaded yet.
+    def add(
+        self, name: str, load: Load | None = None, *, pinned: bool = False, keep_alive_s: float | None = None
+    ) -> None:
+        """Make a model known by `name`. Nothing is loaded yet.
 
-        A `pinned` model never leaves by itself. Raises `InvalidOption` if the name is taken.
+        `load` is called when somebody uses it; by default it loads the model of this name, in a child process. A
+        `pinned` model never leaves by itself. Raises `InvalidOption` if the name is taken.
         """
+        load = load or isolated(name)
         with self._changed:
             if name in self._rooms:
                 raise InvalidOption(f"the pool has a model {name!r} already", hint="give the second one another name")

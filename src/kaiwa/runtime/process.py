@@ -5,20 +5,20 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from kaiwa.chat.model import ModelCard
+from kaiwa.chat.reply import collect
 from kaiwa.events import Event, Progress, Reply
 from kaiwa.messages import Conversation
 from kaiwa.runtime import worker
 from kaiwa.runtime.admission import Admission, Alone, Load, PooledModel
 from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.calls import Call, ProcessStream
-from kaiwa.runtime.loading import DEFAULT_MODEL
-from kaiwa.runtime.stream import collect
 from kaiwa.runtime.supervisor import BACK_OFF_S, State, Supervisor
 from kaiwa.runtime.wire import Ask, Start
 from kaiwa.sampling import Sampling
@@ -41,7 +41,7 @@ class ModelProcess:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] = DEFAULT_MODEL,
+        model: str | os.PathLike[str],
         *,
         on_progress: Callable[[Progress], None] | None = None,
         admission: Admission | None = None,
@@ -180,6 +180,11 @@ class ModelProcess:
         call = Call(ask, bell, self._supervisor.send)
         self._supervisor.submit(call)
         return call
+
+
+def isolated(model: str | os.PathLike[str], **options: Any) -> Load:
+    """How a pool loads a model where nobody says otherwise: in a child, but on Windows, which has no socket pairs."""
+    return in_process(model, **options) if sys.platform == "win32" else in_child(model, **options)
 
 
 def in_child(model: str | os.PathLike[str], **options: Any) -> Load:

@@ -129,7 +129,8 @@ class Supervisor:
             if (calls := self._calls_of_crashed()) is None:
                 return
             error = self._crash("in the middle of an answer" if calls else "while it did nothing", exit_code)
-            _log.warning("%s: it is started again", error)
+            error.hint = f"it starts again by itself, so ask again; {error.hint}"
+            _log.warning("%s: it starts again", error)
             _fail(calls, error)
             child = self._start_again(error)
 
@@ -261,10 +262,10 @@ def _fail(calls: Iterable[Call], error: Exception) -> None:
 def _advice(exit_code: int) -> str:
     if exit_code == -signal.SIGKILL:
         return (
-            "the system does that where memory runs out: load the model with a shorter context_length or a "
-            "quantization; it starts again by itself, so ask again"
+            "the system does that where memory runs out: load the model with a shorter context_length, or with "
+            'quantization="int4"'
         )
-    return "it starts again by itself, so ask again; what it wrote to standard error says more"
+    return "what it wrote to standard error says more"
 
 
 def _closed() -> KaiwaError:
