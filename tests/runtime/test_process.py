@@ -71,7 +71,21 @@ def test_it_answers_as_the_model_itself() -> None:
         assert it.count_tokens("Hi") == reply.usage.prompt_tokens
         assert it.tokenize("Hi") == [72, 105]
         assert it.detokenize([72, 105]) == "Hi"
+        assert text_of(it.stream_text("Hi")) == text_of(it.stream_text([72, 105])) == "Hello"
+        [embedding] = it.embed(["Hi"], pooling="last")
+        assert (len(embedding.vector), embedding.num_tokens) == (8, 2)
+        assert asyncio.run(it.aembed(["Hi"], pooling="last")) == [embedding]
+        assert asyncio.run(text_of_all(it.astream_text("Hi"))) == "Hello"
     assert not Path(f"/proc/{it.pid}").exists()
+
+
+def test_all_logprobs_of_a_long_answer_cross() -> None:
+    with process(text="x" * 2000) as it:
+        *deltas, last = it.stream("Hi", num_logprobs=20)
+        tokens = [entry for delta in deltas if isinstance(delta, TextDelta) for entry in delta.logprobs]
+        assert [entry.token for entry in tokens] == [b"x"] * 2000
+        assert tokens[0].best[0].token == b"x"
+        assert isinstance(last, Finished)
 
 
 def test_it_answers_tasks_and_never_holds_up_their_loop() -> None:
@@ -383,6 +397,10 @@ def test_a_pool_loads_anew_what_was_given_up(tmp_path: Path) -> None:
         loads.unlink()
         with pool.using("a") as again:
             assert again.chat("Hi").text == "Hello"
+
+
+async def text_of_all(events: Any) -> str:
+    return text_of([event async for event in events])
 
 
 def descriptors_of(pid: int | str) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from kaiwa.chat.model import ChatModel
-from kaiwa.events import Progress, Reply
+from kaiwa.chat.model import ChatModel, Events
+from kaiwa.engines.engine import Pooling
+from kaiwa.events import Event, Progress, Reply
 from kaiwa.messages import Conversation
+from kaiwa.runtime.embedding import Embedding
 
 
 class PooledModel(ChatModel, Protocol):
@@ -19,6 +21,22 @@ class PooledModel(ChatModel, Protocol):
 
     async def achat(self, messages: Conversation, **options: Any) -> Reply:
         """As `chat`, without blocking the event loop."""
+        ...
+
+    def stream_text(self, prompt: str | Sequence[int], **options: Any) -> Iterator[Event]:
+        """The events of what follows after a text or token ids, without a chat template."""
+        ...
+
+    def astream_text(self, prompt: str | Sequence[int], **options: Any) -> Events:
+        """As `stream_text`, without blocking the event loop."""
+        ...
+
+    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+        """A vector of length 1 for each text, or for its token ids."""
+        ...
+
+    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+        """As `embed`, without blocking the event loop."""
         ...
 
     def tokenize(self, text: str) -> list[int]:

@@ -13,12 +13,14 @@ from typing import Any, Self
 
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.reply import collect
+from kaiwa.engines.engine import Pooling
 from kaiwa.events import Event, Progress, Reply
 from kaiwa.messages import Conversation
 from kaiwa.runtime import worker
 from kaiwa.runtime.admission import Admission, Alone, Load, PooledModel
 from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.calls import Call, ProcessStream
+from kaiwa.runtime.embedding import Embedding
 from kaiwa.runtime.supervisor import BACK_OFF_S, State, Supervisor
 from kaiwa.runtime.wire import Ask, Start
 from kaiwa.sampling import Sampling
@@ -100,17 +102,17 @@ class ModelProcess:
         """As `LLM.astream_text`; whatever it raises comes before the first event."""
         return self._astream("stream_text", prompt, options)
 
-    def embed(self, texts: Sequence[str], **options: Any) -> Any:
+    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
         """As `LLM.embed`."""
-        return self._ask("embed", texts, **options)
+        return list(self._ask("embed", texts, pooling=pooling))
 
-    async def aembed(self, texts: Sequence[str], **options: Any) -> Any:
+    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
         """As `LLM.aembed`."""
-        return await self._aask("embed", texts, **options)
+        return list(await self._aask("embed", texts, pooling=pooling))
 
-    def count_tokens(self, messages: Conversation, **options: Any) -> int:
+    def count_tokens(self, messages: Conversation) -> int:
         """As `LLM.count_tokens`."""
-        return int(self._ask("count_tokens", messages, **options))
+        return int(self._ask("count_tokens", messages))
 
     def tokenize(self, text: str) -> list[int]:
         """As `LLM.tokenize`."""
