@@ -12,11 +12,18 @@ struct FloatBlock {
   static F32 at(const float* p, size_t i) { return load(p + i); }
 };
 
+// Asks for 32 numbers that are needed soon.
+template <class Number> inline void fetch(const Number* p) {
+  for (size_t i = 0; i < 32 * sizeof(Number); i += 64) __builtin_prefetch((const char*)p + i);
+}
+
+// `next` are the next block's keys, which are fetched meanwhile; so are values below.
 template <class Block, int R, class Number>
-void score_rows(const AttentionTask& task, const float* queries, const Number* keys, float* scores) {
+void score_rows(const AttentionTask& task, const float* queries, const Number* keys, const Number* next, float* scores) {
   F32 low[R], high[R];
   for (int r = 0; r < R; ++r) low[r] = high[r] = splat(0.0f);
   for (int d = 0; d < task.head_dim; ++d) {
+    fetch(next + (size_t)d * 32);
     const F32 k0 = Block::at(keys, (size_t)d * 32), k1 = Block::at(keys, (size_t)d * 32 + 16);
     for (int r = 0; r < R; ++r) {
       const F32 q = splat(queries[(size_t)r * task.padded_dim + d]);
@@ -28,13 +35,15 @@ void score_rows(const AttentionTask& task, const float* queries, const Number* k
 }
 
 template <class Block, int R, class Number>
-void add_values(const AttentionTask& task, const float* weights, const Number* values, int num_keys, float* weighted) {
+void add_values(const AttentionTask& task, const float* weights, const Number* values, const Number* next, int num_keys,
+                float* weighted) {
   const size_t stride = task.padded_dim;
   int d = 0;
   for (; d + 32 <= task.padded_dim; d += 32) {
     F32 low[R], high[R];
     for (int r = 0; r < R; ++r) low[r] = load(weighted + r * stride + d), high[r] = load(weighted + r * stride + d + 16);
     for (int k = 0; k < num_keys; ++k) {
+      fetch(next + k * stride + d);
       const F32 v0 = Block::at(values, k * stride + d), v1 = Block::at(values, k * stride + d + 16);
       for (int r = 0; r < R; ++r) {
         const F32 w = splat(weights[32 * r + k]);
@@ -123,6 +132,7 @@ void attend(const AttentionTask& task) {
   const int last_position = task.first_position + (task.num_rows - 1) / task.heads_per_group;
   const int end = last_position + 1 < task.end_key ? last_position + 1 : task.end_key;
   for (int first = task.first_key, block = 0; first < end; first += cache_block_tokens, ++block) {
+    const int next = first + cache_block_tokens < end ? block + 1 : block;
     if (task.window > 0 && first + cache_block_tokens <= task.first_position - task.window + 1) continue;
     const int num_keys = end - first < cache_block_tokens ? end - first : cache_block_tokens;
     const auto* keys = (const uint16_t*)task.keys[block];
@@ -135,8 +145,9 @@ void attend(const AttentionTask& task) {
     }
     by_groups(task.num_rows, [&]<int R>(int r) {
       const float* queries = task.queries + (size_t)r * task.padded_dim;
-      if (widen || task.is_single) score_rows<FloatBlock, R>(task, queries, single_keys, scores + 32 * r);
-      else score_rows<HalfBlock, R>(task, queries, keys, scores + 32 * r);
+      if (widen || task.is_single)
+        score_rows<FloatBlock, R>(task, queries, single_keys, widen ? keys32 : (const float*)task.keys[next], scores + 32 * r);
+      else score_rows<HalfBlock, R>(task, queries, keys, (const uint16_t*)task.keys[next], scores + 32 * r);
     });
     for (int r = 0; r < task.num_rows; ++r) {
       const float factor = weigh_row(task, r, first, scores + 32 * r);
@@ -146,8 +157,11 @@ void attend(const AttentionTask& task) {
     }
     by_groups(task.num_rows, [&]<int R>(int r) {
       float* weighted = task.weighted + (size_t)r * task.padded_dim;
-      if (widen || task.is_single) add_values<FloatBlock, R>(task, scores + 32 * r, single_values, num_keys, weighted);
-      else add_values<HalfBlock, R>(task, scores + 32 * r, values, num_keys, weighted);
+      if (widen || task.is_single)
+        add_values<FloatBlock, R>(task, scores + 32 * r, single_values, widen ? values32 : (const float*)task.values[next],
+                                  num_keys, weighted);
+      else
+        add_values<HalfBlock, R>(task, scores + 32 * r, values, (const uint16_t*)task.values[next], num_keys, weighted);
     });
   }
 }

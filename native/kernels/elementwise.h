@@ -23,8 +23,8 @@ void quantize_nothing(const Inputs& to, float* residual) {
   const int r = to.first_row % block_rows;
   for (int b = 0; b < to.columns / block_columns; ++b, ++block) {
     memset(block->quants[r], 0, block_columns);
-    block->scales[r] = block->offsets[r] = block->sums[r] = __builtin_nanf("");
-    block->negative_sums[r] = block->negative_lows[r] = block->negative_highs[r] = 0;
+    constexpr float nan = __builtin_nanf("");
+    block->rows[r] = {nan, nan, nan, nan, nan};
   }
   if (residual) memset(residual, 0, sizeof(float) * to.columns);
 }
@@ -46,13 +46,8 @@ void quantize(const float* x, const Inputs& to, float* residual) {
       store(residual + 32 * b, sub(low, fma(to_f32(low_q), splat(step), offset)));
       store(residual + 32 * b + 16, sub(high, fma(to_f32(high_q), splat(step), offset)));
     }
-    const int32_t low_sum = sum(low_q), high_sum = sum(high_q);
-    block->scales[r] = step;
-    block->offsets[r] = middle;
-    block->sums[r] = step * (float)(low_sum + high_sum) + 32.0f * middle;
-    block->negative_sums[r] = -(low_sum + high_sum);
-    block->negative_lows[r] = -low_sum;
-    block->negative_highs[r] = -high_sum;
+    const float low_sum = step * (float)sum(low_q) + 16.0f * middle, high_sum = step * (float)sum(high_q) + 16.0f * middle;
+    block->rows[r] = {step, middle, low_sum + high_sum, low_sum, high_sum};
   }
 }
 

@@ -57,11 +57,10 @@ const std::vector<const Kernels*>& available_kernels() {
     const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
     const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
-    if (has_avx512) found.push_back(avx512::table("avx512"));
 #if defined(KAIWA_HAS_AMX)
-    // After AVX-512: a scale for every 32 columns leaves the tile unit little to win (docs/design.md).
     if (has_avx512 && has_amx()) found.push_back(amx::table("amx"));
 #endif
+    if (has_avx512) found.push_back(avx512::table("avx512"));
     if (has_avx2) found.push_back(avx2::table("avx2"));
 #elif defined(__aarch64__)
     if (has_dot_product()) found.push_back(neon::table("neon"));

@@ -12,25 +12,25 @@ namespace kaiwa {
 
 enum class Activation { Silu, GeluTanh, Sigmoid, ClampedSilu };
 
-// Thirty-two columns of eight input rows, quantized: a number is scale * quant + offset, where the offset is the middle of
-// the block's range (a lone large number then costs the others half as much precision as a scale about zero would).
+// Thirty-two columns of sixteen input rows, quantized: a number is scale * quant + offset, where the offset is the middle
+// of the block's range (a lone large number then costs the others half as much precision as a scale about zero would).
+constexpr int block_rows = 16;
 struct alignas(64) InputBlock {
-  int8_t quants[8][block_columns];
-  float scales[8];
-  float offsets[8];
-  float sums[8];              // of the 32 numbers
-  int32_t negative_sums[8];   // minus the sum of the quants
-  int32_t negative_lows[8];   // the same of the first 16
-  int32_t negative_highs[8];  // and of the last 16
+  struct Row {
+    float scale, offset;
+    float sum;                // of the 32 numbers
+    float low_sum, high_sum;  // of the first and the last 16
+  };
+  int8_t quants[block_rows][block_columns];
+  Row rows[block_rows];
 };
-constexpr int block_rows = 8;
 
 // Rows of input to a matrix product: `floats` serve float matrices, `blocks` quantized ones.
 struct Inputs {
   const float* floats = nullptr;
   size_t stride = 0;             // of `floats`, in numbers
   int columns = 0;
-  InputBlock* blocks = nullptr;  // of all rows that lie together: (rows / 8 rounded up, block_stride)
+  InputBlock* blocks = nullptr;  // of all rows that lie together: (rows / 16 rounded up, block_stride)
   int block_stride = 0;
   int first_row = 0;             // among these, which `floats` already begins at
 

@@ -114,8 +114,10 @@ template <Format F> inline void load_block(const uint8_t* p, const PanelLayout& 
     }
 }
 
+// A weight is scale * q + min, where q is what is stored; the last two are those of columns 16..31 where they have their
+// own.
 struct BlockScales {
-  F32 scale, min, second, second_min;  // the last two are those of columns 16..31 where they have their own
+  F32 scale, min, second, second_min;
 };
 
 template <Format F> inline BlockScales load_scales(const uint8_t* p, const PanelLayout& at, int b) {
@@ -147,6 +149,11 @@ template <Format F> inline BlockScales load_scales(const uint8_t* p, const Panel
     s.scale = load_f16((const uint16_t*)scales);
     if constexpr (has_min(F)) s.min = load_f16((const uint16_t*)(p + at.mins + 32 * b));
   }
+  if constexpr (!has_min(F)) {
+    constexpr float zero_point = 1 << zero_point_bits(F);
+    s.min = mul(s.scale, splat(-zero_point));
+    if constexpr (has_halves(F)) s.second_min = mul(s.second, splat(-zero_point));
+  }
   return s;
 }
 
@@ -155,18 +162,12 @@ template <Format F> inline I32 dot_product(I32 acc, U8 w, const int8_t* a) {
   return dot4(acc, w, a);
 }
 
-// The accumulator's start takes the zero point away from every product at once.
-template <Format F> inline I32 start(int32_t negative_sum) {
-  if constexpr (zero_point_bits(F) == 0) return zero();
-  return shift_left<zero_point_bits(F)>(splat(negative_sum));
-}
-
-// One block of a panel, ready for products. With weights w = scale * (q - zero) + min and inputs x = s * a + z, its
-// product with a row is  scale * (s * sum((q - zero) * a) + z * sum(q - zero)) + min * sum(x).
+// One block of a panel, ready for products. With weights w = scale * q + min and inputs x = s * a + z, its product with
+// a row is  scale * (s * sum(q * a) + z * sum(q)) + min * sum(x).
 struct Block {
   U8 w[8];
   BlockScales scales;
-  F32 weight_sum;  // scale * sum(q - zero)
+  F32 weight_sum;  // scale * sum(q)
 };
 
 template <Format F> inline Block unpack_block(const uint8_t* p, const PanelLayout& at, int b) {
@@ -174,7 +175,7 @@ template <Format F> inline Block unpack_block(const uint8_t* p, const PanelLayou
   Block block;
   load_block<F>(p, at, b, block.w);
   block.scales = load_scales<F>(p, at, b);
-  I32 low = start<F>(-16), high = start<F>(-16);
+  I32 low = zero(), high = zero();
   for (int v = 0; v < 4; ++v) low = dot_product<F>(low, block.w[v], ones);
   for (int v = 4; v < 8; ++v) high = dot_product<F>(high, block.w[v], ones);
   if constexpr (has_halves(F))
@@ -186,35 +187,28 @@ template <Format F> inline Block unpack_block(const uint8_t* p, const PanelLayou
 
 // What the integer products of one row and one block come to. `low` is over columns 0..15 and `high` over 16..31, or
 // `low` over all where one scale serves both halves.
-template <Format F> inline F32 scaled(F32 acc, const Block& block, const InputBlock& in, int row, I32 low, I32 high) {
-  const F32 scale = splat(in.scales[row]);
-  acc = fma(to_f32(low), mul(block.scales.scale, scale), acc);
-  if constexpr (has_halves(F)) acc = fma(to_f32(high), mul(block.scales.second, scale), acc);
-  acc = fma(block.weight_sum, splat(in.offsets[row]), acc);
-  if constexpr (F == Format::Q2_K) {
-    const F32 offsets = splat(16.0f * in.offsets[row]);
-    acc = fma(block.scales.min, fma(scale, splat((float)-in.negative_lows[row]), offsets), acc);
-    acc = fma(block.scales.second_min, fma(scale, splat((float)-in.negative_highs[row]), offsets), acc);
-  } else if constexpr (has_min(F)) {
-    acc = fma(block.scales.min, splat(in.sums[row]), acc);
-  }
-  return acc;
+template <Format F>
+inline F32 scaled(F32 acc, const BlockScales& weights, F32 weight_sum, const InputBlock::Row& in, I32 low, I32 high) {
+  const F32 scale = splat(in.scale);
+  acc = fma(to_f32(low), mul(weights.scale, scale), acc);
+  if constexpr (has_halves(F)) acc = fma(to_f32(high), mul(weights.second, scale), acc);
+  acc = fma(weight_sum, splat(in.offset), acc);
+  if constexpr (!has_halves(F)) return fma(weights.min, splat(in.sum), acc);
+  return fma(weights.second_min, splat(in.high_sum), fma(weights.min, splat(in.low_sum), acc));
 }
 
 // Adds the products of a block with T rows from `first` on.
 template <Format F, int T> inline void multiply_block(const Block& block, const InputBlock& in, int first, F32 acc[T]) {
   I32 low[T], high[T];
-  for (int t = 0; t < T; ++t) {
-    low[t] = start<F>(has_halves(F) ? in.negative_lows[first + t] : in.negative_sums[first + t]);
-    high[t] = has_halves(F) ? start<F>(in.negative_highs[first + t]) : zero();
-  }
+  for (int t = 0; t < T; ++t) low[t] = high[t] = zero();
   // Row by row within a vector, so that neighbouring instructions never wait for each other.
   for (int v = 0; v < 8; ++v)
     for (int t = 0; t < T; ++t) {
       I32& products = has_halves(F) && v >= 4 ? high[t] : low[t];
       products = dot_product<F>(products, block.w[v], in.quants[first + t] + 4 * v);
     }
-  for (int t = 0; t < T; ++t) acc[t] = scaled<F>(acc[t], block, in, first + t, low[t], high[t]);
+  for (int t = 0; t < T; ++t)
+    acc[t] = scaled<F>(acc[t], block.scales, block.weight_sum, in.rows[first + t], low[t], high[t]);
 }
 
 // How far ahead of the kernel weights are fetched, in bytes. The processor's own guesses end with each page; this was
@@ -256,21 +250,17 @@ struct alignas(64) SavedBlock {
 template <Format F> inline void save(const Block& block, SavedBlock& to) {
   for (int v = 0; v < 8; ++v) store_bytes(to.w + 64 * v, block.w[v]);
   store(to.scale, block.scales.scale);
-  if constexpr (has_halves(F)) store(to.second, block.scales.second);
-  if constexpr (has_min(F)) store(to.min, block.scales.min);
-  if constexpr (F == Format::Q2_K) store(to.second_min, block.scales.second_min);
+  store(to.min, block.scales.min);
+  if constexpr (has_halves(F)) store(to.second, block.scales.second), store(to.second_min, block.scales.second_min);
   store(to.weight_sum, block.weight_sum);
 }
 
-template <Format F> inline Block load_saved(const SavedBlock& from) {
-  Block block;
-  for (int v = 0; v < 8; ++v) block.w[v] = load_bytes(from.w + 64 * v);
-  block.scales.scale = load(from.scale);
-  if constexpr (has_halves(F)) block.scales.second = load(from.second);
-  if constexpr (has_min(F)) block.scales.min = load(from.min);
-  if constexpr (F == Format::Q2_K) block.scales.second_min = load(from.second_min);
-  block.weight_sum = load(from.weight_sum);
-  return block;
+template <Format F> inline BlockScales saved_scales(const SavedBlock& from) {
+  BlockScales scales;
+  scales.scale = load(from.scale);
+  scales.min = load(from.min);
+  if constexpr (has_halves(F)) scales.second = load(from.second), scales.second_min = load(from.second_min);
+  return scales;
 }
 
 #if defined(KAIWA_AMX)
@@ -278,33 +268,36 @@ template <Format F> inline Block load_saved(const SavedBlock& from) {
 #else
 struct TileUnit {  // there is none
   static constexpr bool is_there = false;
+  explicit TileUnit(int) {}
 };
-#endif
 
-// Adds the products of `num_blocks` saved blocks with eight rows to their sums.
+// Adds the products of `num_blocks` saved blocks with sixteen rows to their sums.
 template <Format F>
 inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, int num_blocks, float (*sums)[16]) {
-  if constexpr (TileUnit::is_there) {
-    return multiply_by_tiles<F>(blocks, inputs, num_blocks, sums);
-  } else {
-    constexpr int T = rows_in_registers;
-    for (int first = 0; first < block_rows; first += T) {
-      F32 acc[T];
-      for (int t = 0; t < T; ++t) acc[t] = load(sums[first + t]);
-      for (int b = 0; b < num_blocks; ++b) multiply_block<F, T>(load_saved<F>(blocks[b]), inputs[b], first, acc);
-      for (int t = 0; t < T; ++t) store(sums[first + t], acc[t]);
+  constexpr int T = rows_in_registers;
+  for (int first = 0; first < block_rows; first += T) {
+    F32 acc[T];
+    for (int t = 0; t < T; ++t) acc[t] = load(sums[first + t]);
+    for (int b = 0; b < num_blocks; ++b) {
+      Block block;
+      for (int v = 0; v < 8; ++v) block.w[v] = load_bytes(blocks[b].w + 64 * v);
+      block.scales = saved_scales<F>(blocks[b]);
+      block.weight_sum = load(blocks[b].weight_sum);
+      multiply_block<F, T>(block, inputs[b], first, acc);
     }
+    for (int t = 0; t < T; ++t) store(sums[first + t], acc[t]);
   }
 }
+#endif
 
-// Rows in the groups of eight that they lie in; of the others of these groups nothing is written.
+// Rows in the groups of sixteen that they lie in; of the others of these groups nothing is written.
 template <Format F> void quantized_rows(const Matrix& matrix, int panel, const Inputs& in, int num_rows, const Outputs& out) {
   const uint8_t* p = matrix.panel(panel);
   const PanelLayout at = matrix.layout();
   const int all_blocks = matrix.columns() / block_columns;
   SavedBlock blocks[blocks_at_once];
   alignas(64) float sums[rows_at_once][16];
-  [[maybe_unused]] const TileUnit unit;
+  [[maybe_unused]] const TileUnit unit(has_halves(F) ? block_columns / 2 : block_columns);
   const int before = in.first_row % block_rows;  // rows of the first group that are not ours
   for (int from = -before; from < num_rows; from += rows_at_once) {
     const int to = from + rows_at_once < num_rows ? from + rows_at_once : num_rows;
@@ -327,7 +320,7 @@ template <Format F> void panel(const Matrix& matrix, int index, const Inputs& in
     return T;
   };
   if constexpr (!is_float(F))
-    if (num_tokens > 8 || (TileUnit::is_there && num_tokens > 3)) return quantized_rows<F>(matrix, index, in, num_tokens, out);
+    if (num_tokens > 8) return quantized_rows<F>(matrix, index, in, num_tokens, out);
   for (int t = 0; t < num_tokens;) {
     int fitting = num_tokens - t;
     if (!is_float(F)) {  // no further than the group that the row lies in

@@ -33,12 +33,7 @@ void copy_row(const Inputs& from, const Inputs& to, InputKind kind) {
   const int s = from.first_row % block_rows, t = to.first_row % block_rows;
   for (int b = 0; b < from.columns / block_columns; ++b, ++source, ++target) {
     std::copy_n(source->quants[s], block_columns, target->quants[t]);
-    target->scales[t] = source->scales[s];
-    target->offsets[t] = source->offsets[s];
-    target->sums[t] = source->sums[s];
-    target->negative_sums[t] = source->negative_sums[s];
-    target->negative_lows[t] = source->negative_lows[s];
-    target->negative_highs[t] = source->negative_highs[s];
+    target->rows[t] = source->rows[s];
   }
 }
 

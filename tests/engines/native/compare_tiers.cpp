@@ -65,9 +65,8 @@ struct QuantizedRows {
     Floats values = residual;
     for (const InputBlock& block : blocks) {
       for (const auto& row : block.quants) values.insert(values.end(), std::begin(row), std::end(row));
-      for (const auto& part : {block.scales, block.offsets, block.sums}) values.insert(values.end(), part, part + block_rows);
-      for (const auto& part : {block.negative_sums, block.negative_lows, block.negative_highs})
-        values.insert(values.end(), part, part + block_rows);
+      for (const InputBlock::Row& row : block.rows)
+        values.insert(values.end(), {row.scale, row.offset, row.sum, row.low_sum, row.high_sum});
     }
     return values;
   }
