@@ -57,6 +57,8 @@ THIRD_PARTY = {
     "alembic": ("apps",),
 }
 OPTIONAL = {
+    "torch": ("compat", "engines"),
+    "transformers": ("engines",),
     "llama_cpp": ("runtime",),
     "xllamacpp": ("runtime",),
 }
@@ -70,6 +72,9 @@ PUBLIC_NAMES = [
     "AskFileResponse",
     "AskUserMessage",
     "Audio",
+    "AutoModelForCausalLM",
+    "AutoTokenizer",
+    "BitsAndBytesConfig",
     "ChatProfile",
     "ChatSettings",
     "CopilotFunction",
@@ -82,6 +87,7 @@ PUBLIC_NAMES = [
     "Feedback",
     "File",
     "Finished",
+    "GenerationConfig",
     "Image",
     "LLM",
     "Message",
@@ -101,6 +107,8 @@ PUBLIC_NAMES = [
     "TaskStatus",
     "Text",
     "TextDelta",
+    "TextIteratorStreamer",
+    "TextStreamer",
     "Uploads",
     "Usage",
     "User",
@@ -128,6 +136,7 @@ PUBLIC_NAMES = [
     "on_stop",
     "on_window_message",
     "password_auth_callback",
+    "pipeline",
     "reply",
     "run_sync",
     "send_window_message",

@@ -82,6 +82,13 @@ if TYPE_CHECKING:
     from kaiwa.apps.user_session import user_session as user_session
     from kaiwa.apps.window import CopilotFunction as CopilotFunction
     from kaiwa.apps.window import send_window_message as send_window_message
+    from kaiwa.compat.transformers.generation_config import GenerationConfig as GenerationConfig
+    from kaiwa.compat.transformers.model import AutoModelForCausalLM as AutoModelForCausalLM
+    from kaiwa.compat.transformers.pipeline import pipeline as pipeline
+    from kaiwa.compat.transformers.quantization import BitsAndBytesConfig as BitsAndBytesConfig
+    from kaiwa.compat.transformers.streamers import TextIteratorStreamer as TextIteratorStreamer
+    from kaiwa.compat.transformers.streamers import TextStreamer as TextStreamer
+    from kaiwa.compat.transformers.tokenizer import AutoTokenizer as AutoTokenizer
     from kaiwa.events import Event as Event
     from kaiwa.events import Finished as Finished
     from kaiwa.events import Reply as Reply
@@ -93,6 +100,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "AutoModelForCausalLM": "kaiwa.compat.transformers.model",
+    "AutoTokenizer": "kaiwa.compat.transformers.tokenizer",
+    "BitsAndBytesConfig": "kaiwa.compat.transformers.quantization",
+    "GenerationConfig": "kaiwa.compat.transformers.generation_config",
+    "TextIteratorStreamer": "kaiwa.compat.transformers.streamers",
+    "TextStreamer": "kaiwa.compat.transformers.streamers",
+    "pipeline": "kaiwa.compat.transformers.pipeline",
     "LLM": "kaiwa.runtime.llm",
     "Sampling": "kaiwa.sampling",
     "Event": "kaiwa.events",

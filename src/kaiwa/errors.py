@@ -15,6 +15,7 @@ KaiwaError                    what happened; .hint says what to do about it
 ├── Busy                      too many requests wait already; .place, .retry_after_s
 ├── CacheFailed               a quantized model could not be kept on disk
 ├── EngineCrashed             the process that holds a model ended by itself; .exit_code
+├── BatchFailed               some of several answers could not be given; .answers, .problems
 ├── RemoteFailed              a model on another server did not answer; .status
 ├── InvalidHook               a function cannot be the hook that it is registered for
 ├── InvalidApp                an app cannot be loaded or served as it is
@@ -29,7 +30,7 @@ KaiwaError                    what happened; .hint says what to do about it
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -145,6 +146,22 @@ class EngineCrashed(KaiwaError):
     def __init__(self, message: str, *, hint: str = "", exit_code: int | None = None) -> None:
         super().__init__(message, hint=hint)
         self.exit_code = exit_code
+
+
+class BatchFailed(KaiwaError):
+    """Some of several answers could not be given.
+
+    `answers` has all others, and None in the places of those; `problems` are the errors by their place.
+    """
+
+    def __init__(self, answers: list[Any], problems: Mapping[int, KaiwaError]) -> None:
+        first, error = next(iter(problems.items()))
+        super().__init__(
+            f"{len(problems)} of {len(answers)} prompts could not be answered; prompt {first}: {error}",
+            hint="the error's .answers has the others",
+        )
+        self.answers = answers
+        self.problems = dict(problems)
 
 
 class RemoteFailed(KaiwaError):

@@ -106,6 +106,11 @@ class LLM:
         """The options that hold where a call gives none: those of the model's own generation config."""
         return self._parts.sampling
 
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the model's chat template, or None where it has none."""
+        return None if self._parts.template is None else self._parts.template.source
+
     def chat(self, messages: Conversation, **options: Any) -> Reply:
         """The whole answer to a conversation. Takes and raises what `stream` does."""
         return collect(self.stream(messages, **options))
@@ -116,16 +121,22 @@ class LLM:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         template_variables: Mapping[str, Any] | None = None,
+        continue_final_message: bool | None = None,
         num_logprobs: int | None = None,
         client: str = "",
         **options: Any,
     ) -> Stream:
         """The events of the answer, as they come; the last is `Finished`. Closing the stream stops the work.
 
+        `continue_final_message` lets the model go on with the last message instead of answering it.
+
         Raises `InvalidOption`, `InvalidMessages`, `TemplateError` or `ContextOverflow` at once.
         """
         asked = self._asked(options, client=client, num_logprobs=num_logprobs)
-        return Stream(self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables)))
+        is_continued = bool(continue_final_message)
+        return Stream(
+            self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables, is_continued))
+        )
 
     def stream_text(
         self,
@@ -155,6 +166,7 @@ class LLM:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         template_variables: Mapping[str, Any] | None = None,
+        continue_final_message: bool | None = None,
         num_logprobs: int | None = None,
         client: str = "",
         **options: Any,
@@ -164,7 +176,10 @@ class LLM:
         Raises `InvalidOption` at once, and what else `stream` raises before the first event.
         """
         asked = self._asked(options, client=client, num_logprobs=num_logprobs)
-        return AsyncStream(self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables)))
+        is_continued = bool(continue_final_message)
+        return AsyncStream(
+            self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables, is_continued))
+        )
 
     def astream_text(
         self,
@@ -251,6 +266,7 @@ class LLM:
         messages: Conversation,
         tools: Sequence[Mapping[str, Any]] | None,
         template_variables: Mapping[str, Any] | None,
+        continue_final_message: bool = False,
     ) -> list[int]:
         """The token ids of a conversation as a prompt."""
         template = self._parts.template
@@ -259,7 +275,12 @@ class LLM:
                 f"{self._parts.name} has no chat template: it continues text, and was not made to converse",
                 hint="choose a model whose name says Instruct, Chat or it",
             )
-        prompt = template.render(normalize(messages), tools=tools, variables=template_variables)
+        prompt = template.render(
+            normalize(messages),
+            tools=tools,
+            variables=template_variables,
+            continue_final_message=continue_final_message,
+        )
         return self._parts.tokenizer.encode_prompt(prompt)
 
     def _asked(

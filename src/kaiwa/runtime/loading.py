@@ -101,7 +101,7 @@ def load(
     path = resolve(model, on_progress=on_progress)
     checkpoint = open_checkpoint(path)
     try:
-        tokenizer = _tokenizer(checkpoint)
+        tokenizer = tokenizer_of(checkpoint)
         template = _template(tokenizer)
         sampling = Sampling.from_generation_config({**recommended(model), **checkpoint.generation_config})
         if isinstance(engine, str):
@@ -174,7 +174,8 @@ def _within_share(plan_in: Callable[[int | None], Plan], budget: Budget) -> Plan
     return fair if fair.context_length >= min(COMFORTABLE_CONTEXT_LENGTH, most.context_length) else most
 
 
-def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:
+def tokenizer_of(checkpoint: Checkpoint) -> Tokenizer:
+    """The tokenizer that comes with a checkpoint. Raises `UnusableFile` or `UnsupportedFormat`."""
     if checkpoint.kind == "GGUF":
         return Tokenizer.from_gguf(checkpoint.metadata, path=checkpoint.path)
     declared = checkpoint.generation_config.get("eos_token_id")

@@ -62,6 +62,11 @@ class Stream(Iterator[Event]):
             raise item
         self._events.extend(item)
 
+    @property
+    def token_ids(self) -> list[int]:
+        """The tokens that were sampled so far, the one that ended the answer included."""
+        return self._request.token_ids[len(self._request.prompt.token_ids) :]
+
     def cancel(self) -> None:
         """End the answer within a step, from any thread or signal handler.
 

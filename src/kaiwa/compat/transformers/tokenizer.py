@@ -1,0 +1,274 @@
+"""AutoTokenizer: text to token ids and back, and chat templates, under transformers' names."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Self
+
+from kaiwa.compat.transformers import placement
+from kaiwa.compat.transformers.function_schema import schema_of
+from kaiwa.compat.transformers.token_rows import TokenRows, padded, rows_of
+from kaiwa.errors import InvalidMessages, InvalidOption
+from kaiwa.extras import require
+from kaiwa.messages import normalize
+from kaiwa.text.chat_template import ChatTemplate
+from kaiwa.text.prompt import RenderedPrompt
+from kaiwa.text.tokenizer import Tokenizer
+
+_TENSORS = ("pt", "np")
+
+
+class Encoding(dict[str, Any]):
+    """What a tokenizer gives: `input_ids` and `attention_mask`, as keys and as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def to(self, *device: object, **options: object) -> Self:
+        """Itself, with tensors of torch moved where they are wanted."""
+        for name, value in self.items():
+            self[name] = value.to(*device, **options) if hasattr(value, "to") else value
+        return self
+
+
+class TemplateText(str):
+    """What a chat template wrote, which remembers where a person's own text is: no special token is read there.
+
+    Text that is added behind it counts as the template's.
+    """
+
+    __slots__ = ("seams",)
+    seams: tuple[int, ...]
+
+    @classmethod
+    def of(cls, prompt: RenderedPrompt) -> TemplateText:
+        """The text of a rendered prompt."""
+        text = cls(prompt.text)
+        text.seams = prompt.seams
+        return text
+
+    def __add__(self, other: str) -> TemplateText:
+        return TemplateText.of(RenderedPrompt(str(self) + other, self.seams))
+
+
+class AutoTokenizer:
+    """Finds a model's tokenizer, and never loads its weights."""
+
+    @staticmethod
+    def from_pretrained(model: str | Path, **options: Any) -> CompatTokenizer:
+        """The tokenizer of a short name, a name on the hub, or a path.
+
+        Raises what `kw.LLM` raises for the name, and `InvalidOption` for an unknown option.
+        """
+        from kaiwa.runtime.loading import tokenizer_of
+        from kaiwa.weights import hub
+        from kaiwa.weights.open import open_checkpoint
+
+        path = hub.resolve(placement.read(model, options).model)
+        with closing(open_checkpoint(path)) as checkpoint:
+            context_length = int(checkpoint.config["max_position_embeddings"])
+            return CompatTokenizer(tokenizer_of(checkpoint), context_length=context_length)
+
+
+class CompatTokenizer:
+    """A tokenizer under transformers' names.
+
+    It differs where transformers lets a person's text become control tokens: text that looks like one stays text, here
+    and in chat templates. Lists come in place of tensors, with `shape` and `to`; with torch installed,
+    `return_tensors="pt"` gives real ones.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, context_length: int = 0, template: ChatTemplate | None = None) -> None:
+        self._tokenizer = tokenizer
+        self._template = template
+        self.model_max_length = context_length
+        self.padding_side = "left"
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the model's chat template."""
+        return self._tokenizer.chat_template
+
+    @property
+    def vocab_size(self) -> int:
+        """How many token ids there are."""
+        return self._tokenizer.vocab_size
+
+    def __len__(self) -> int:
+        return self._tokenizer.vocab_size
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """The token that begins a sequence."""
+        return self._tokenizer.bos_id
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """The token that ends a sequence."""
+        return self._tokenizer.eos_id
+
+    @property
+    def pad_token_id(self) -> int:
+        """What fills rows up to one length: the end, as no model reads it here."""
+        return self._tokenizer.eos_id or 0
+
+    @property
+    def bos_token(self) -> str:
+        """Its text."""
+        return self._tokenizer.bos_token
+
+    @property
+    def eos_token(self) -> str:
+        """Its text."""
+        return self._tokenizer.eos_token
+
+    def encode(
+        self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool | None = None
+    ) -> list[int]:
+        """The ids of a text, with the token that begins a sequence where the model has one.
+
+        Special tokens are read in what a template wrote (`TemplateText`); in any other text, what looks like one stays
+        text, unless `split_special_tokens=False` says that it is to be read as one.
+        """
+        if not isinstance(text, str):
+            raise InvalidMessages(f"a text is expected, not {type(text).__name__}")
+        if split_special_tokens is None and not isinstance(text, TemplateText):
+            self._warn_of_tokens(text)
+        if split_special_tokens or (split_special_tokens is None and not isinstance(text, TemplateText)):
+            ids = self._tokenizer.encode(text)
+            begins = self._tokenizer.adds_bos and add_special_tokens
+            return [self._tokenizer.bos_id, *ids] if begins and self._tokenizer.bos_id is not None else ids
+        return self._tokenizer.encode_prompt(RenderedPrompt(text, text.seams if isinstance(text, TemplateText) else ()))
+
+    def _warn_of_tokens(self, text: str) -> None:
+        found = next((token for token in self._tokenizer.special_tokens if len(token) > 1 and token in text), None)
+        if found is not None:
+            warnings.warn(
+                f"the text holds {found!r}, which stays text and does not become a token",
+                stacklevel=4,
+            )
+
+    def __call__(
+        self,
+        text: str | Sequence[str],
+        *,
+        add_special_tokens: bool = True,
+        padding: bool | str = False,
+        return_tensors: str | None = None,
+        return_attention_mask: bool = True,
+        split_special_tokens: bool | None = None,
+    ) -> Encoding:
+        """`input_ids` and `attention_mask` of a text, or of several."""
+        texts = [text] if isinstance(text, str) else list(text)
+        rows = [
+            self.encode(one, add_special_tokens=add_special_tokens, split_special_tokens=split_special_tokens)
+            for one in texts
+        ]
+        encoding = self._encoding(rows, padding=padding, return_tensors=return_tensors)
+        if isinstance(text, str) and return_tensors is None:
+            encoding = Encoding({name: value[0] for name, value in encoding.items()})
+        if not return_attention_mask:
+            del encoding["attention_mask"]
+        return encoding
+
+    def decode(self, token_ids: Any, *, skip_special_tokens: bool = False) -> str:
+        """The text of token ids."""
+        ids = token_ids.tolist() if hasattr(token_ids, "tolist") else token_ids
+        return self._tokenizer.decode([ids] if isinstance(ids, int) else ids, skip_special=skip_special_tokens)
+
+    def batch_decode(self, rows: Any, *, skip_special_tokens: bool = False) -> list[str]:
+        """The texts of rows of token ids."""
+        return [self.decode(row, skip_special_tokens=skip_special_tokens) for row in rows_of(rows, name="rows")]
+
+    def apply_chat_template(
+        self,
+        conversation: Sequence[Any],
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        chat_template: str | None = None,
+        *,
+        add_generation_prompt: bool = False,
+        continue_final_message: bool = False,
+        tokenize: bool = True,
+        padding: bool | str = False,
+        return_tensors: str | None = None,
+        return_dict: bool = True,
+        **variables: Any,
+    ) -> Any:
+        """A chat, or several, as the model was trained to read them: text, token ids, or `Encoding`.
+
+        `tools` may be Python functions with type hints and a docstring. Further names are variables of the template.
+
+        Raises `TemplateError` where the template refuses the chat, and `InvalidOption` where it would ignore `tools` or
+        `documents`.
+        """
+        template = ChatTemplate.of(self._tokenizer, chat_template)
+        is_batch = bool(conversation) and isinstance(conversation[0], (list, tuple))
+        chats = list(conversation) if is_batch else [conversation]
+        described = schemas(tools)
+        check_template(template.source, tools=described, documents=documents)
+        prompts = [
+            template.render(
+                normalize(chat),
+                tools=described,
+                documents=documents,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                variables=variables,
+            )
+            for chat in chats
+        ]
+        if not tokenize:
+            texts = [TemplateText.of(prompt) for prompt in prompts]
+            return texts if is_batch else texts[0]
+        rows = [self._tokenizer.encode_prompt(prompt) for prompt in prompts]
+        encoding = self._encoding(rows, padding=padding, return_tensors=return_tensors)
+        if not is_batch and return_tensors is None:
+            encoding = Encoding({name: value[0] for name, value in encoding.items()})
+        return encoding if return_dict else encoding["input_ids"]
+
+    def _encoding(self, rows: list[list[int]], *, padding: bool | str, return_tensors: str | None) -> Encoding:
+        if padding not in (False, True, "longest", "do_not_pad"):
+            raise InvalidOption(f"padding={padding!r} is impossible", hint="padding is True or False")
+        if return_tensors not in (None, *_TENSORS):
+            raise InvalidOption(f"return_tensors={return_tensors!r} is impossible", hint='it is "pt", or left out')
+        on_the_left = self.padding_side == "left"
+        mask = TokenRows([1] * len(row) for row in rows)
+        ids = TokenRows(rows)
+        if padding in (True, "longest"):
+            ids = padded(rows, self.pad_token_id, on_the_left=on_the_left)
+            mask = padded(mask, 0, on_the_left=on_the_left)
+        encoding = Encoding(input_ids=ids, attention_mask=mask)
+        return _as_tensors(encoding) if return_tensors == "pt" else encoding
+
+
+def schemas(tools: Iterable[Mapping[str, Any] | Callable[..., Any]] | None) -> list[Mapping[str, Any]] | None:
+    """Tools as JSON schemas, whether they were given so or as functions."""
+    if tools is None:
+        return None
+    return [tool if isinstance(tool, Mapping) else schema_of(tool) for tool in tools]
+
+
+def check_template(source: str, *, tools: object, documents: object) -> None:
+    """Raises `InvalidOption` where a chat template would leave tools or documents out without a word."""
+    for name, value in (("tools", tools), ("documents", documents)):
+        if value and name not in source:
+            raise InvalidOption(
+                f"this model's chat template does not read {name}: they would have no effect",
+                hint=f"choose a model that was trained with {name}, or describe them in a message",
+            )
+
+
+def _as_tensors(encoding: Encoding) -> Encoding:
+    """Real tensors where torch is installed and the rows are of one length; else rows, which do for Kaiwa's models."""
+    if importlib.util.find_spec("torch") is None or len({len(row) for row in encoding["input_ids"]}) > 1:
+        return encoding
+    torch = require("torch", feature="return_tensors='pt'", extra="torch")
+    return Encoding({name: torch.tensor(value) for name, value in encoding.items()})
