@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import kaiwa as kw
 from kaiwa.chat import remote_errors
-from kaiwa.chat.remote import RemoteModel, is_address
+from kaiwa.chat.address import is_address
+from kaiwa.chat.remote import RemoteModel
 from kaiwa.errors import ContextOverflow, InvalidMessages, InvalidOption, KaiwaError, ModelNotFound, RemoteFailed
 from kaiwa.events import (
     BrokenToolCall,
@@ -344,6 +346,12 @@ def test_addresses_of_any_length(server: OpenAIServer) -> None:
     assert is_address(server.url)
     assert not is_address("https://huggingface.co/org/name")
     assert not is_address("org/name")
+
+
+def test_an_address_is_a_model(server: OpenAIServer) -> None:
+    with kw.LLM(server.url, model="tiny", temperature=0.5) as model:
+        assert model.chat("Hi").text == "Hello you"
+    assert server.asked[0]["temperature"] == 0.5
 
 
 def test_nobody_there() -> None:

@@ -29,11 +29,6 @@ _LLAMA_CPP = "llamacpp"
 _MAX_KNOWN_COUNTS = 64
 
 
-def is_address(model: object) -> bool:
-    """Whether it is the address of a server, and no name or path."""
-    return isinstance(model, str) and model.startswith(("http://", "https://")) and "huggingface.co/" not in model
-
-
 class RemoteModel:
     """A model behind an address: vLLM, SGLang, Ollama, llama-server, `kaiwa serve`, a hosted API.
 

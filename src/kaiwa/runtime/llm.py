@@ -11,6 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from kaiwa.chat.address import is_address
 from kaiwa.chat.model import ModelCard
 from kaiwa.engines.engine import Engine, Pooling
 from kaiwa.errors import InvalidMessages, InvalidOption, TemplateError
@@ -35,9 +36,12 @@ class LLM:
         llm = kw.LLM("smollm2:135m")
         print(llm.chat("Hey, can you explain gravity to me?", max_new_tokens=200).text)
 
-    `model` is a name that `kaiwa` knows, a `.gguf` file, or a folder with `config.json` and safetensors. Any thread and
-    any event loop may use it; up to `max_running` requests are answered at once, and up to `max_waiting` more wait for
-    their turn. Memory is given back by `close`, or at the end of a `with` block.
+    `model` is a name that `kaiwa` knows or one on the Hugging Face Hub, a `.gguf` file, or a folder with `config.json`
+    and safetensors. The address of a server gives a `chat.remote.RemoteModel` instead, which has the same calls:
+    `kw.LLM("https://host/v1", model="…", api_key="…")`.
+
+    Any thread and any event loop may use it; up to `max_running` requests are answered at once, and up to `max_waiting`
+    more wait for their turn. Memory is given back by `close`, or at the end of a `with` block.
 
     `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
     loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
@@ -48,6 +52,15 @@ class LLM:
     Raises `ModelNotFound`, `DownloadFailed`, `UnusableFile`, `UnsupportedModel`, `OutOfMemory` or `CacheFailed`;
     `InvalidOption` for an impossible `threads`, `context_length`, `quantization`, `kv_dtype` or `engine`.
     """
+
+    def __new__(cls, model: object = DEFAULT_MODEL, /, **options: Any) -> Self:
+        """For the address of a server, a `RemoteModel`, which has the same calls; it takes the `options`."""
+        if not is_address(model):
+            return super().__new__(cls)
+        from kaiwa.chat.remote import RemoteModel  # slow to import
+
+        remote: Any = RemoteModel(str(model), **options)
+        return remote  # type: ignore[no-any-return]
 
     def __init__(
         self,

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kaiwa.chat.remote import RemoteModel, is_address
+from kaiwa.chat.address import is_address
+from kaiwa.chat.remote import RemoteModel
 from kaiwa.compat.transformers import model as models
 from kaiwa.compat.transformers import placement
 from kaiwa.compat.transformers.call import Call, read_call
