@@ -21,6 +21,8 @@ class Usage:
     prompt_tokens: int
     cached_tokens: int
     generated_tokens: int
+    reasoning_tokens: int = 0
+    """Those of the `generated_tokens` that are thoughts."""
 
     @property
     def total_tokens(self) -> int:
@@ -147,6 +149,8 @@ class Finished:
     usage: Usage
     timings: Timings
     text: Literal[""] = ""
+    stop_string: str = ""
+    """The one of `stop` that ended the answer."""
 
 
 Event = (

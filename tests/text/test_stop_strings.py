@@ -55,6 +55,7 @@ def test_what_comes_before_a_stop_string_is_shown() -> None:
     assert watch.push("N") == ("", False)
     assert watch.push("D two") == ("", True)
     assert watch.push(" three") == ("", True)
+    assert watch.met == "END"
     assert watch.flush() == ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from kaiwa.chat.model import ChatModel, Events
@@ -37,6 +37,16 @@ class PooledModel(ChatModel, Protocol):
 
     async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
         """As `embed`, without blocking the event loop."""
+        ...
+
+    def count_tokens(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+    ) -> int:
+        """How many tokens the conversation takes as a prompt."""
         ...
 
     def tokenize(self, text: str) -> list[int]:

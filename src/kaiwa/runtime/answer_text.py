@@ -47,6 +47,11 @@ class AnswerText:
         self._logprobs: list[TokenLogprobs] = []
         """Of tokens whose text is still held back."""
 
+    @property
+    def stop_string(self) -> str:
+        """The stop string that was met, if any."""
+        return self._stop_strings.met
+
     def push(self, token_id: int, logprobs: Logprobs | None = None) -> tuple[list[Event], bool]:
         """The events that come of a token, and whether it ends the answer; call `finish` in either case at the end."""
         if token_id in self._end_ids:

@@ -223,9 +223,15 @@ class LLM:
         futures = await asyncio.to_thread(self._embed, texts, pooling)
         return [await asyncio.wrap_future(future) for future in futures]
 
-    def count_tokens(self, messages: Conversation) -> int:
+    def count_tokens(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+    ) -> int:
         """How many tokens the conversation takes as a prompt."""
-        return len(self._read(messages, None, None))
+        return len(self._read(messages, tools, template_variables))
 
     def tokenize(self, text: str) -> list[int]:
         """The token ids of ordinary text; nothing in it is read as a special token."""

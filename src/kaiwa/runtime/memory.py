@@ -31,6 +31,12 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def resident_bytes() -> int:
+    """The memory that this process holds now, mapped files included; the peak where the system only says that."""
+    resident = _read_table(ROOT / "proc/self/status").get("VmRSS:")
+    return peak_bytes() if resident is None else resident * 1024
+
+
 def _of_machine(root: Path) -> int | None:
     available = _read_table(root / "proc/meminfo").get("MemAvailable:")
     if available is not None:

@@ -110,9 +110,9 @@ class ModelProcess:
         """As `LLM.aembed`."""
         return list(await self._aask("embed", texts, pooling=pooling))
 
-    def count_tokens(self, messages: Conversation) -> int:
+    def count_tokens(self, messages: Conversation, **options: Any) -> int:
         """As `LLM.count_tokens`."""
-        return int(self._ask("count_tokens", messages))
+        return int(self._ask("count_tokens", messages, **options))
 
     def tokenize(self, text: str) -> list[int]:
         """As `LLM.tokenize`."""

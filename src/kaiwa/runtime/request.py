@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kaiwa.engines.engine import EngineInfo, Sampled, Slice
 from kaiwa.errors import ContextOverflow, InvalidMessages
-from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, Timings, ToolCall, Usage
+from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, ReasoningDelta, Timings, ToolCall, Usage
 from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.job import Job, State
 from kaiwa.sampling import Sampling
@@ -100,6 +100,8 @@ class Request(Job):
         self._prompt_s = 0.0
         self._decode_s = 0.0
         self._has_called = False
+        self._is_thinking = False
+        self._reasoning_tokens = 0
 
     @property
     def generated_tokens(self) -> int:
@@ -149,7 +151,10 @@ class Request(Job):
             self.token_ids.append(token_id)
             new, is_over = self._text.push(token_id, sampled.logprobs[place] if sampled.logprobs else None)
             events += new
-            self._has_called = self._has_called or any(isinstance(event, ToolCall) for event in new)
+            for event in new:
+                self._has_called = self._has_called or isinstance(event, ToolCall)
+                self._is_thinking = isinstance(event, ReasoningDelta)
+            self._reasoning_tokens += self._is_thinking
             if is_over:
                 return events + self._finish("stop")
             if self.generated_tokens == self._max_new_tokens:
@@ -183,7 +188,7 @@ class Request(Job):
         num_prompt = len(self.prompt.token_ids)
         return Finished(
             reason,
-            Usage(num_prompt, self.cached_tokens, self.generated_tokens),
+            Usage(num_prompt, self.cached_tokens, self.generated_tokens, self._reasoning_tokens),
             Timings(
                 first_token_s=self.first_token_s,
                 prompt_s=self._prompt_s,
@@ -191,6 +196,7 @@ class Request(Job):
                 prompt_tokens_per_s=_rate(min(num_prompt, self.num_computed) - self.cached_tokens, self._prompt_s),
                 decode_tokens_per_s=_rate(self.generated_tokens - 1, self._decode_s),
             ),
+            stop_string=self._text.stop_string,
         )
 
 

@@ -14,17 +14,18 @@ class StopStrings:
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(filter(None, stops))
         self._held = ""
-        self._is_met = False
+        self.met = ""
+        """The one that was met."""
 
     def push(self, text: str) -> tuple[str, bool]:
         """The text that may be shown now, and whether a stop string was met: it and what follows are cut off."""
-        if self._is_met:
+        if self.met:
             return "", True
         self._held += text
         found = [(start + len(stop), start) for stop in self._stops if (start := self._held.find(stop)) >= 0]
         if found:
-            self._is_met = True
-            _, start = min(found)
+            end, start = min(found)
+            self.met = self._held[start:end]
             shown, self._held = self._held[:start], ""
             return shown, True
         keep = max((_overlap(self._held, stop) for stop in self._stops), default=0)
