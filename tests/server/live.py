@@ -31,6 +31,7 @@ class Live:
 
     url: str
     engine: ScriptedEngine
+    running: Running
 
     def openai(self, key: str = KEY) -> OpenAI:
         return OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0)
@@ -73,7 +74,7 @@ def serve(engine: ScriptedEngine, **options: Any) -> Iterator[Live]:
         thread.start()
         try:
             until(lambda: running.started)
-            yield Live(running.url, engine)
+            yield Live(running.url, engine, running)
         finally:
             running.should_exit = True
             thread.join()

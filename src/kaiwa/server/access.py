@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kaiwa.server import errors
 from kaiwa.server.errors import ApiError, ClientGone
 from kaiwa.server.guard import let_read
+from kaiwa.server.metrics import Counter
 
 LOG = logging.getLogger("kaiwa.server")
 CLIENT_GONE = 499
@@ -27,14 +28,19 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 class Access:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, requests: Counter) -> None:
         self._app = app
+        self._requests = requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await _Exchange(self._app, scope, send).run(receive)
+        exchange = _Exchange(self._app, scope, send)
+        try:
+            await exchange.run(receive)
+        finally:
+            self._requests.add(1, exchange.route, str(exchange.status))
 
 
 class _Exchange:
@@ -45,19 +51,25 @@ class _Exchange:
         self._scope = scope
         self._send = send
         self._started_s = time.perf_counter()
-        self._status = 0
+        self.status = 0
         self._code = ""
         given = Headers(scope=scope).get("x-request-id", "")
         self._id = given if _REQUEST_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
         # A copy, because that of the scope is shared by all requests.
         scope["state"] = {**scope.get("state", {}), "request_id": self._id}
 
+    @property
+    def route(self) -> str:
+        """The path of the endpoint that was asked, as it is in the table."""
+        route: str = self._scope["state"].get("route", "none")
+        return route
+
     async def run(self, receive: Receive) -> None:
         try:
             await self._app(self._scope, receive, self._put)
         except ClientGone:
             self._code = "client_gone"
-            self._status = self._status or CLIENT_GONE
+            self.status = self.status or CLIENT_GONE
         except Exception as error:  # noqa: BLE001  (whatever it is, a client is told and the log says where)
             await self._fail(error)
         except BaseException:
@@ -68,7 +80,7 @@ class _Exchange:
 
     async def _put(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._status = message["status"]
+            self.status = message["status"]
             headers = MutableHeaders(raw=message.setdefault("headers", []))
             headers["x-request-id"] = self._id
             if origin := self._scope["state"].get("origin"):
@@ -80,7 +92,7 @@ class _Exchange:
         self._code = refusal.code
         if refusal.status >= 500 and not isinstance(error, errors.EXPECTED):
             LOG.error("failed", extra={"fields": {"request_id": self._id, "where": _where(error)}})
-        if self._status:
+        if self.status:
             return
         body = errors.body(refusal, self._scope["path"])
         headers = {"content-type": "application/json", "content-length": str(len(body)), **refusal.headers}
@@ -92,8 +104,8 @@ class _Exchange:
         fields = {
             "request_id": self._id,
             "method": self._scope["method"],
-            "route": self._scope["state"].get("route", "none"),
-            "status": self._status,
+            "route": self.route,
+            "status": self.status,
             "seconds": round(time.perf_counter() - self._started_s, 4),
             **({"code": self._code} if self._code else {}),
             **self._scope["state"].get("told", {}),

@@ -9,24 +9,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kaiwa.server import description, health, models
+from kaiwa.runtime.pool import ModelPool
+from kaiwa.server import description, embeddings, gauges, health, models, tokens
 from kaiwa.server.access import Access
 from kaiwa.server.body import read
 from kaiwa.server.chat import endpoint as chat
+from kaiwa.server.completions import endpoint as completions
 from kaiwa.server.endpoint import Endpoint
 from kaiwa.server.guard import Guard
-from kaiwa.server.pool import Pool
+from kaiwa.server.messages import endpoint as messages
+from kaiwa.server.responses import endpoint as responses
 from kaiwa.server.serving import Serving
 from kaiwa.server.settings import ServerSettings
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *chat.ENDPOINTS,
+    *completions.ENDPOINTS,
+    *responses.ENDPOINTS,
+    *messages.ENDPOINTS,
+    *embeddings.ENDPOINTS,
     *models.ENDPOINTS,
+    *tokens.ENDPOINTS,
     *health.ENDPOINTS,
+    *gauges.ENDPOINTS,
 )
 
 
-def create_app(pool: Pool, settings: ServerSettings | None = None) -> Starlette:
+def create_app(pool: ModelPool, settings: ServerSettings | None = None) -> Starlette:
     """An application that answers with the models of a pool. Whoever made the pool closes it."""
     settings = settings or ServerSettings()
     serving = Serving(pool, settings)
@@ -35,7 +44,7 @@ def create_app(pool: Pool, settings: ServerSettings | None = None) -> Starlette:
         by_path.setdefault(endpoint.path, []).append(endpoint)
     return Starlette(
         routes=[_route(serving, path, endpoints) for path, endpoints in by_path.items()],
-        middleware=[Middleware(Access), Middleware(Guard, settings=settings)],
+        middleware=[Middleware(Access, requests=serving.metrics.requests), Middleware(Guard, settings=settings)],
         exception_handlers={HTTPException: _raise},
     )
 
@@ -53,6 +62,6 @@ def _route(serving: Serving, path: str, endpoints: list[Endpoint]) -> Route:
     return Route(path, answer, methods=list(by_method))
 
 
-def _raise(request: Request, error: Exception) -> Response:
+async def _raise(request: Request, error: Exception) -> Response:
     """Leave what the router raises to the outermost layer, which has the words for it."""
     raise error

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaiwa.errors import (
+    Busy,
     Cancelled,
     ContextOverflow,
     DownloadFailed,
+    EngineCrashed,
     InvalidMessages,
     InvalidOption,
     KaiwaError,
@@ -60,6 +62,7 @@ _STATUSES: tuple[tuple[type[KaiwaError], int, str], ...] = (
     (Cancelled, 503, "cancelled"),
     (OutOfMemory, 503, "out_of_memory"),
     (DownloadFailed, 503, "model_not_loaded"),
+    (EngineCrashed, 503, "engine_crashed"),
 )
 
 
@@ -73,6 +76,9 @@ def of(error: Exception) -> ApiError:
     if not isinstance(error, KaiwaError):
         return ApiError(500, "the server failed; its log says where", code="internal_error")
     message = f"{error} ({error.hint})" if error.hint else str(error)
+    if isinstance(error, Busy):
+        headers = {"Retry-After": str(max(1, round(error.retry_after_s)))}
+        return ApiError(429, f"{message}; yours would be number {error.place:,}", code="queue_full", headers=headers)
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
             return ApiError(status, message, code=code, param="messages" if kind is ContextOverflow else None)

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from kaiwa.server import errors
 from kaiwa.server.connection import while_connected
 from kaiwa.server.errors import ApiError
+from kaiwa.server.json_text import dumps
 
 DONE = b"data: [DONE]\n\n"
 COMMENT = b": still at work\n\n"
@@ -99,3 +100,8 @@ def event(data: str) -> bytes:
 def named_event(name: str, data: str) -> bytes:
     """One event with a name."""
     return f"event: {name}\ndata: {data}\n\n".encode()
+
+
+def openai_event(error: ApiError) -> bytes:
+    """What goes wrong in the middle of a stream, in OpenAI's words."""
+    return event(dumps({"error": errors.openai_object(error)}))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kaiwa.server.described import Described
 from kaiwa.server.endpoint import Endpoint, json_response
 from kaiwa.server.serving import Serving
 
 
-class Health(BaseModel):
+class Health(Described):
     """The server is up."""
 
     status: Literal["ok"]

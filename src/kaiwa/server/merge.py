@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from kaiwa.chat.model import Events
 from kaiwa.events import Event
 
 Numbered = tuple[int, Event]
 
 
-async def merge(streams: Sequence[AsyncGenerator[Event]]) -> AsyncGenerator[Numbered]:
+async def merge(streams: Sequence[Events]) -> AsyncGenerator[Numbered]:
     """The events of all streams as they come, each with its stream's index. Closing it closes them all."""
     if len(streams) == 1:
         async with aclosing(streams[0]) as events:
@@ -36,9 +37,7 @@ async def merge(streams: Sequence[AsyncGenerator[Event]]) -> AsyncGenerator[Numb
         await asyncio.gather(*readers, return_exceptions=True)
 
 
-async def _read(
-    index: int, stream: AsyncGenerator[Event], arrived: asyncio.Queue[Numbered | BaseException | None]
-) -> None:
+async def _read(index: int, stream: Events, arrived: asyncio.Queue[Numbered | BaseException | None]) -> None:
     try:
         async with aclosing(stream) as events:
             async for event in events:

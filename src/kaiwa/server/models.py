@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kaiwa.runtime.room import ModelStatus
 from kaiwa.server.connection import while_connected
+from kaiwa.server.described import Described
 from kaiwa.server.endpoint import Endpoint, json_response
-from kaiwa.server.pool import ModelStatus
 from kaiwa.server.serving import Serving
 
 
-class ModelObject(BaseModel):
+class ModelObject(Described):
     """A model, as OpenAI's API says it, and what is known here besides. Memory in bytes."""
 
     id: str
@@ -28,7 +28,7 @@ class ModelObject(BaseModel):
     number_format: str | None
 
 
-class ModelList(BaseModel):
+class ModelList(Described):
     """All models."""
 
     object: Literal["list"]

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from kaiwa import __version__
+from kaiwa.server.described import Described
 from kaiwa.server.endpoint import EVENTS, JSON, Endpoint
 from kaiwa.server.errors import ANTHROPIC_PATHS
 
@@ -26,7 +27,7 @@ code{font-family:ui-monospace,monospace}th,td{text-align:left;padding:.2rem .8re
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}a{color:#8cf}}"""
 
 
-class ErrorObject(BaseModel):
+class ErrorObject(Described):
     """What went wrong."""
 
     message: str
@@ -35,20 +36,20 @@ class ErrorObject(BaseModel):
     code: str
 
 
-class ErrorBody(BaseModel):
+class ErrorBody(Described):
     """What is sent instead of an answer."""
 
     error: ErrorObject
 
 
-class AnthropicErrorObject(BaseModel):
+class AnthropicErrorObject(Described):
     """What went wrong."""
 
     type: str
     message: str
 
 
-class AnthropicErrorBody(BaseModel):
+class AnthropicErrorBody(Described):
     """What is sent instead of an answer, in the words of Anthropic's API."""
 
     type: Literal["error"]
@@ -107,10 +108,15 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _content(kinds: Iterable[tuple[str, type[BaseModel] | None]]) -> dict[str, Any]:
-    return {
-        kind: {"schema": {"type": "string"} if model is None else {"$ref": f"#/components/schemas/{model.__name__}"}}
-        for kind, model in kinds
-    }
+    return {kind: {"schema": _schema(kind, model)} for kind, model in kinds}
+
+
+def _schema(kind: str, model: type[BaseModel] | None) -> dict[str, Any]:
+    if model is not None:
+        return {"$ref": f"#/components/schemas/{model.__name__}"}
+    if kind == EVENTS:  # each of them
+        return {"type": "object", "properties": {"event": {"type": "string"}, "data": {"type": "string"}}}
+    return {"type": "string"}
 
 
 def page(endpoints: Sequence[Endpoint]) -> str:

@@ -9,6 +9,7 @@ from kaiwa.errors import InvalidOption
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
+MAX_REQUESTS = 256
 MIN_KEY_LENGTH = 8
 
 
@@ -27,7 +28,7 @@ class ServerSettings:
     """Web pages of these origins ("https://example.org") may call the server."""
     allowed_hosts: tuple[str, ...] = ()
     """Names by which others call this machine, beside its own."""
-    max_requests: int = 256
+    max_requests: int = MAX_REQUESTS
     """How many requests may be answered or wait at once; the next is told to come back."""
     max_body_bytes: int = 16 * 2**20
     max_json_depth: int = 64

@@ -19,7 +19,8 @@ MAX_SHOWN = 60
 class Strict(BaseModel):
     """An object of a request. A number in quotes is no number, and a field that has no effect is no field."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+    # Built when it is first needed, so that a server starts at once.
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     unsupported: ClassVar[Mapping[str, str]] = {}
     """Fields of the original API that this server cannot honour, and why; only null is taken."""

@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import json
-import secrets
-import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaiwa.events import Event, Finished, ReasoningDelta, TextDelta, ToolCall, Usage
+from kaiwa.events import Event, Finished, ReasoningDelta, TextDelta, TokenLogprobs, ToolCall, Usage
 from kaiwa.server.event_stream import DONE, event
+from kaiwa.server.head import Head, usage_object
 from kaiwa.server.json_text import dumps, quoted
+from kaiwa.server.logprobs import chat_objects
 from kaiwa.server.merge import Numbered
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What all objects of one answer have in common."""
-
-    model: str
-    id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
-    created_s: int = field(default_factory=lambda: int(time.time()))
-
-    def to_dict(self, kind: str) -> dict[str, Any]:
-        """The fields in OpenAI's words."""
-        return {"id": self.id, "object": kind, "created": self.created_s, "model": self.model}
-
-
-def usage_object(usages: Iterable[Usage]) -> dict[str, Any]:
-    """The tokens of an answer: its prompt once, and what was written in all choices."""
-    usages = list(usages)
-    prompt, written = usages[0].prompt_tokens, sum(usage.generated_tokens for usage in usages)
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": written,
-        "total_tokens": prompt + written,
-        "prompt_tokens_details": {"cached_tokens": usages[0].cached_tokens},
-    }
 
 
 @dataclass(slots=True)
@@ -48,11 +23,13 @@ class _Choice:
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    logprobs: list[TokenLogprobs] = field(default_factory=list)
     finished: Finished | None = None
 
     def add(self, event: Event) -> None:
-        if event.text:
-            self.text.append(event.text)
+        self.text.append(event.text)
+        if isinstance(event, TextDelta):
+            self.logprobs.extend(event.logprobs)
         elif isinstance(event, ReasoningDelta):
             self.reasoning.append(event.reasoning)
         elif isinstance(event, ToolCall):
@@ -60,14 +37,12 @@ class _Choice:
         elif isinstance(event, Finished):
             self.finished = event
 
-    def to_dict(self, index: int) -> dict[str, Any]:
+    def to_dict(self, index: int, *, has_logprobs: bool) -> dict[str, Any]:
         assert self.finished is not None
-        text = "".join(self.text)
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": text or None if self.calls else text,
-            "refusal": None,
-        }
+        text: str | None = "".join(self.text)
+        if self.calls:
+            text = text or None
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if self.reasoning:
             message["reasoning_content"] = message["reasoning"] = "".join(self.reasoning)
         if self.calls:
@@ -75,12 +50,14 @@ class _Choice:
         return {
             "index": index,
             "message": message,
-            "logprobs": None,
+            "logprobs": {"content": chat_objects(self.logprobs), "refusal": None} if has_logprobs else None,
             "finish_reason": self.finished.finish_reason,
         }
 
 
-async def whole(events: AsyncGenerator[Numbered], *, head: Head, num_choices: int) -> dict[str, Any]:
+async def whole(
+    events: AsyncGenerator[Numbered], *, head: Head, num_choices: int, has_logprobs: bool
+) -> dict[str, Any]:
     """The object of an answer that is not streamed."""
     choices = [_Choice() for _ in range(num_choices)]
     async with aclosing(events):
@@ -89,8 +66,8 @@ async def whole(events: AsyncGenerator[Numbered], *, head: Head, num_choices: in
     usages = [choice.finished.usage for choice in choices if choice.finished]
     return {
         **head.to_dict("chat.completion"),
-        "choices": [choice.to_dict(index) for index, choice in enumerate(choices)],
-        "usage": usage_object(usages),
+        "choices": [choice.to_dict(index, has_logprobs=has_logprobs) for index, choice in enumerate(choices)],
+        "usage": usage_object(usages, num_each=num_choices),
         "service_tier": "default",
         "system_fingerprint": None,
     }
@@ -107,7 +84,7 @@ async def chunks(events: AsyncGenerator[Numbered], *, head: Head, include_usage:
                 begun.add(index)
                 yield writer.delta(index, '"role":"assistant","content":""')
             if isinstance(happened, TextDelta):
-                yield writer.delta(index, '"content":' + quoted(happened.text))
+                yield writer.delta(index, '"content":' + quoted(happened.text), logprobs=_logprobs(happened))
             elif isinstance(happened, ReasoningDelta):
                 thought = quoted(happened.reasoning)
                 yield writer.delta(index, f'"reasoning_content":{thought},"reasoning":{thought}')
@@ -118,8 +95,14 @@ async def chunks(events: AsyncGenerator[Numbered], *, head: Head, include_usage:
                 usages[index] = happened.usage
                 yield writer.delta(index, "", finish_reason=quoted(happened.finish_reason))
     if include_usage:
-        yield writer.usage(usage_object(usages[index] for index in sorted(usages)))
+        yield writer.usage(usage_object([usages[index] for index in sorted(usages)], num_each=len(usages)))
     yield DONE
+
+
+def _logprobs(delta: TextDelta) -> str:
+    if not delta.logprobs:
+        return "null"
+    return dumps({"content": chat_objects(delta.logprobs), "refusal": None})
 
 
 class _Writer:
@@ -129,9 +112,9 @@ class _Writer:
         self._head = dumps({**head.to_dict("chat.completion.chunk"), "system_fingerprint": None})[:-1]
         self._usage = ',"usage":null' if include_usage else ""
 
-    def delta(self, index: int, fields: str, *, finish_reason: str = "null") -> bytes:
+    def delta(self, index: int, fields: str, *, logprobs: str = "null", finish_reason: str = "null") -> bytes:
         return event(
-            f'{self._head},"choices":[{{"index":{index},"delta":{{{fields}}},"logprobs":null,'
+            f'{self._head},"choices":[{{"index":{index},"delta":{{{fields}}},"logprobs":{logprobs},'
             f'"finish_reason":{finish_reason}}}]{self._usage}}}'
         )
 

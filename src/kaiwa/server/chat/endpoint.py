@@ -10,9 +10,9 @@ from kaiwa.server.chat.objects import ChatCompletion
 from kaiwa.server.chat.request import ChatRequest, ask
 from kaiwa.server.connection import while_connected
 from kaiwa.server.endpoint import Endpoint, json_response
-from kaiwa.server.errors import ApiError, incompatible, openai_object
-from kaiwa.server.event_stream import EventStream, event
-from kaiwa.server.json_text import dumps
+from kaiwa.server.errors import incompatible
+from kaiwa.server.event_stream import EventStream, openai_event
+from kaiwa.server.head import Head
 from kaiwa.server.serving import Serving
 
 
@@ -20,20 +20,15 @@ async def create(serving: Serving, request: Request, body: ChatRequest) -> Respo
     """Answer a conversation."""
     asked = ask(body)
     events = serving.answer(asked, request.state.client)
-    head = answer.Head(asked.model)
+    head = Head(asked.model, "chatcmpl")
     if body.stream:
         include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         pieces = answer.chunks(events, head=head, include_usage=include_usage)
-        return EventStream(pieces, tell, comment_every_s=serving.settings.comment_every_s)
+        return EventStream(pieces, openai_event, comment_every_s=serving.settings.comment_every_s)
     if body.stream_options is not None:
         raise incompatible("stream_options", "stream_options is given without stream")
-    work = answer.whole(events, head=head, num_choices=asked.num_choices)
+    work = answer.whole(events, head=head, num_choices=asked.num_choices, has_logprobs=bool(body.logprobs))
     return json_response(await while_connected(request.receive, work))
-
-
-def tell(error: ApiError) -> bytes:
-    """What goes wrong in the middle of a stream."""
-    return event(dumps({"error": openai_object(error)}))
 
 
 ENDPOINTS = (

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from kaiwa.server.described import Described
 
 
-class PromptTokensDetails(BaseModel):
+class PromptTokensDetails(Described):
     """Where the tokens of a prompt came from."""
 
     cached_tokens: int
 
 
-class CompletionUsage(BaseModel):
+class CompletionUsage(Described):
     """Token counts."""
 
     prompt_tokens: int
@@ -22,7 +22,7 @@ class CompletionUsage(BaseModel):
     prompt_tokens_details: PromptTokensDetails
 
 
-class AnswerMessage(BaseModel):
+class AnswerMessage(Described):
     """The turn that the model wrote."""
 
     role: Literal["assistant"]
@@ -33,7 +33,7 @@ class AnswerMessage(BaseModel):
     tool_calls: list[dict[str, Any]] | None = None
 
 
-class Choice(BaseModel):
+class Choice(Described):
     """One of the answers."""
 
     index: int
@@ -42,7 +42,7 @@ class Choice(BaseModel):
     finish_reason: Literal["stop", "length", "tool_calls"]
 
 
-class ChatCompletion(BaseModel):
+class ChatCompletion(Described):
     """A whole answer."""
 
     id: str

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from kaiwa.server.ask import Ask
+from kaiwa.server.ask import ChatAsk
 from kaiwa.server.errors import incompatible
 from kaiwa.server.fields import Choices, ModelName, SamplingFields, StreamOptions
 from kaiwa.server.strict import WHOLE, Strict, option
@@ -177,7 +177,7 @@ class ChatRequest(SamplingFields):
     }
 
 
-def ask(request: ChatRequest) -> Ask:
+def ask(request: ChatRequest) -> ChatAsk:
     """What the request asks of a model. Raises `ApiError` for fields that contradict each other."""
     options = {
         **request.sampling_options(),
@@ -188,7 +188,7 @@ def ask(request: ChatRequest) -> Ask:
         "response_format": _response_format(request),
         **_tool_options(request),
     }
-    return Ask(
+    return ChatAsk(
         request.model,
         [_turn(index, message) for index, message in enumerate(request.messages)],
         {name: value for name, value in options.items() if value is not None},

@@ -1,0 +1,146 @@
+"""The server beside llama.cpp's, and beside its own engine: tokens per second over HTTP.
+
+    python benchmarks/server.py            # some minutes
+    python benchmarks/server.py --quick    # to see that it works
+
+The servers run in processes of their own and take turns; medians count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from statistics import median
+
+import light_client
+import racers
+from kaiwa.engines.native.threads import choose
+from kaiwa.runtime.contenders import Contender, Task
+from kaiwa.weights import hub
+
+MODEL = "smollm2:135m"
+END_ID = 2
+"""SmolLM2's <|im_end|>, which is held back so that all answers are equally long."""
+NUM_STREAMS = 8
+LEAST_RATIO = 2.2
+LEAST_SHARE = 0.97
+
+Address = tuple[str, int]
+
+
+@contextmanager
+def kaiwa_serve(*flags: str) -> Iterator[Address]:
+    """`kaiwa serve` as people start it; its address."""
+    command = [sys.executable, "-m", "kaiwa.cli.main", "serve", MODEL, "--port", "0", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().split(" at ")[1].split("/v1")[0]
+            host, port = url.removeprefix("http://").split(":")
+            yield host, int(port)
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def llama_server(threads: int) -> Iterator[Address]:
+    """llama.cpp's server, as the package xllamacpp has it; its address."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_serve_llama_cpp, args=(there, os.fspath(hub.resolve(MODEL)), threads)
+    )
+    process.start()
+    try:
+        host, port = here.recv().removeprefix("http://").split(":")
+        yield host, int(port)
+    finally:
+        process.kill()
+        process.join()
+
+
+def _serve_llama_cpp(connection: Connection, path: str, threads: int) -> None:
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = path
+    parameters.n_ctx = 2048 * NUM_STREAMS
+    parameters.n_parallel = NUM_STREAMS
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    parameters.verbosity = -1
+    server = xllamacpp.Server(parameters)
+    connection.send(server.listening_address)
+    while True:
+        time.sleep(60)
+
+
+async def speed(address: Address, num_streams: int, num_new: int, run: int) -> float:
+    """Tokens per second of so many streams at once, from the first question to the last answer."""
+
+    def body(number: int) -> dict[str, object]:
+        # Different beginnings, so that nobody answers from memory.
+        prompt = f"Story {run}.{number}. Once upon a time, in a village by the sea, there lived"
+        return {
+            "model": MODEL,
+            "prompt": prompt,
+            "max_tokens": num_new,
+            "temperature": 0,
+            "logit_bias": {str(END_ID): -100, "0": -100},
+        }
+
+    started = time.perf_counter()
+    answers = await asyncio.gather(
+        *(light_client.stream(address, "/v1/completions", body(number)) for number in range(num_streams))
+    )
+    taken_s = time.perf_counter() - started
+    assert {answer.status for answer in answers} == {200}, answers[0].text[:500]
+    return sum(answer.num_tokens for answer in answers) / taken_s
+
+
+def compare(num_new: int, runs: int, threads: int) -> tuple[float, float, float]:
+    """Medians of alternating runs: eight streams here and there, and one stream here."""
+    with kaiwa_serve() as ours, llama_server(threads) as theirs:
+        asyncio.run(speed(ours, 1, 8, -1))
+        here, there, one = [], [], []
+        for run in range(runs):
+            here.append(asyncio.run(speed(ours, NUM_STREAMS, num_new, run)))
+            there.append(asyncio.run(speed(theirs, NUM_STREAMS, num_new, run)))
+            one.append(asyncio.run(speed(ours, 1, num_new, 1000 + run)))
+    return median(here), median(there), median(one)
+
+
+def bare(num_new: int, runs: int, threads: int) -> float:
+    """The engine alone, with a prompt as long as the server's."""
+    contender = Contender(racers.kaiwa(), os.fspath(hub.resolve(MODEL)), threads=threads, context_length=2048)
+    with contender:
+        task = Task(list(range(100, 124)), num_new)
+        return median(contender.run(task).decode_tokens_per_s for _ in range(runs))
+
+
+def main() -> int:
+    """Measure and print; 1 where what is to be reached is not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one short run of each")
+    arguments = parser.parse_args()
+    runs, num_new = (1, 16) if arguments.quick else (5, 128)
+    threads = choose(None)
+    ours, theirs, one = compare(num_new, runs, threads)
+    alone = bare(num_new, runs, threads)
+    rows: list[tuple[str, float, float, float]] = [
+        ("eight streams beside llama.cpp's server", ours, theirs, LEAST_RATIO),
+        ("one stream beside the engine alone", one, alone, LEAST_SHARE),
+    ]
+    for name, value, other, least in rows:
+        print(f"{name:42} {value:7.1f} {other:7.1f} tokens/s  {value / other:5.2f} times (to reach: {least})")
+    return 0 if arguments.quick or all(value >= least * other for _, value, other, least in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

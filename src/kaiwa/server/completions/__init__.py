@@ -1,0 +1,1 @@
+"""OpenAI's older completions: text that a model goes on with."""

@@ -1,0 +1,1 @@
+"""Anthropic's messages: the request, its answer whole and as events, and the endpoints."""
