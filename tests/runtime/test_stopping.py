@@ -33,7 +33,7 @@ def test_closing_stops_the_work_within_a_step() -> None:
 
 def test_closing_in_the_middle_of_a_prompt_keeps_what_was_read() -> None:
     engine = echoes(delay_s=0.05)
-    llm = model(engine)
+    llm = model(engine, speculation=False)
     stream = llm.stream("x" * 1500)
     next(stream)
     stream.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kaiwa.engines.engine import Engine, Sampled, Slice
 from kaiwa.errors import OutOfMemory
@@ -13,7 +14,8 @@ from kaiwa.runtime.job import State
 from kaiwa.runtime.prefix_cache import SHARED, Known, PrefixCache
 from kaiwa.runtime.radix_tree import common_prefix
 from kaiwa.runtime.request import NO_SEQUENCE, Request
-from kaiwa.runtime.scheduler import Scheduler, Share
+from kaiwa.runtime.scheduler import Plan, Scheduler, Share
+from kaiwa.runtime.speculation import Speculator
 
 MAX_RUNNING = 32
 MAX_RECURRENT_RUNNING = 4
@@ -24,23 +26,32 @@ WORTH_WAITING = 32
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How requests are answered: how many at once (None is what the engine suggests), and whether with guesses."""
+
+    max_running: int | None = None
+    speculation: bool = True
+
+
 class Batcher:
     """Takes requests, and gives each of their readers its events, step by step."""
 
-    def __init__(self, engine: Engine, *, max_running: int | None = None) -> None:
+    def __init__(self, engine: Engine, batching: Batching = Batching()) -> None:
         self.engine = engine
         self.prefixes = PrefixCache(engine)
         default = MAX_RECURRENT_RUNNING if engine.info.is_recurrent else MAX_RUNNING
+        self._max_running = batching.max_running or default
         self.scheduler: Scheduler[Request] = Scheduler(
-            max_step_tokens=engine.info.max_step_tokens, max_running=max_running or default
+            max_step_tokens=engine.info.max_step_tokens, max_running=self._max_running
         )
         self.num_begun = 0
         """Requests that wait no longer, or were stopped while they waited."""
-        self._max_running = max_running or default
         self._service_s = 0.0
         """How long requests took lately, from their beginning to their end."""
         self._free_tokens = 0
         """A lower bound of what the engine has a place for."""
+        self._speculates = batching.speculation and not engine.info.is_recurrent
         self._has_moved = False
         """Whether places in the queue have changed since they were told."""
 
@@ -55,6 +66,8 @@ class Batcher:
 
     def add(self, request: Request) -> None:
         """One more request."""
+        if self._speculates:
+            request.speculator = Speculator(request.token_ids)
         self.scheduler.add(request)
         self._has_moved = True
 
@@ -66,11 +79,12 @@ class Batcher:
     def step(self) -> None:
         """Compute the next tokens of everything that runs, and hand out what came of them."""
         self._begin_waiting()
-        plan = self.scheduler.plan(self._count_free() + self.prefixes.num_tokens)
+        free_tokens = self._count_free() + self.prefixes.num_tokens
+        plan = self.scheduler.plan(free_tokens)
         for request in plan.paused:
             self._give_memory_back(request)
         if plan.shares:
-            self._compute(plan.shares, [share.job.next_slice(share.num_tokens) for share in plan.shares])
+            self._compute(plan.shares, self._slices(plan, free_tokens - plan.num_tokens))
 
     def fail_all(self, error: BaseException) -> None:
         """End every request with an error."""
@@ -128,6 +142,28 @@ class Batcher:
             for request in self.scheduler.running
         ]
 
+    def _slices(self, plan: Plan[Request], free_tokens: int) -> list[Slice]:
+        """What the step computes, with guesses where they pay."""
+        if not self._speculates:
+            return [share.job.next_slice(share.num_tokens) for share in plan.shares]
+        spare = min(self.scheduler.num_spare(plan), free_tokens)
+        num_tokens = plan.num_tokens
+        slices = []
+        for share in plan.shares:
+            guesses = self._guesses(share.job, min(spare, share.job.max_guesses), num_tokens, len(plan.shares) - 1)
+            slices.append(share.job.next_slice(share.num_tokens, guesses))
+            spare -= len(guesses)
+            num_tokens += len(guesses)
+        return slices
+
+    def _guesses(self, request: Request, most: int, num_tokens: int, num_others: int) -> list[int]:
+        if most < 1 or request.speculator is None:
+            return []
+        times = self.scheduler.times
+        return request.speculator.guess(
+            most, num_others=num_others, step_s=lambda number: times.estimate(num_tokens + number)
+        )
+
     def _compute(self, shares: Sequence[Share[Request]], slices: Sequence[Slice]) -> None:
         num_tokens = sum(len(part.token_ids) for part in slices)
         if self._free_tokens < num_tokens:
@@ -152,6 +188,8 @@ class Batcher:
         num_sampled = len(sampled.token_ids) if sampled is not None else 0
         num_right = max(num_sampled - 1, 0)
         num_read = len(part.token_ids) - part.num_guesses + num_right
+        if part.num_guesses and request.speculator is not None:
+            request.speculator.learn(part.num_guesses, num_right)
         self.scheduler.advance(request, num_read=num_read, num_sampled=num_sampled)
         self._attempt(request, lambda request: self._deliver(request, request.accept(sampled, step_s=step_s)))
 

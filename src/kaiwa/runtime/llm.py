@@ -19,7 +19,7 @@ from kaiwa.events import Progress, Reply
 from kaiwa.messages import Conversation, normalize
 from kaiwa.runtime import embedding
 from kaiwa.runtime.answer_text import AnswerText
-from kaiwa.runtime.batcher import Batcher
+from kaiwa.runtime.batcher import Batcher, Batching
 from kaiwa.runtime.embedding import Embedding
 from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
 from kaiwa.runtime.loop import MAX_WAITING, Loop
@@ -42,6 +42,8 @@ class LLM:
 
     Any thread and any event loop may use it; up to `max_running` requests are answered at once, and up to `max_waiting`
     more wait for their turn. Memory is given back by `close`, or at the end of a `with` block.
+
+    `speculation` guesses tokens that the context suggests and has several checked at once; no answer changes by it.
 
     `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
     loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
@@ -72,11 +74,13 @@ class LLM:
         kv_dtype: str | None = None,
         engine: str | Engine = "auto",
         on_progress: Callable[[Progress], None] | None = None,
+        speculation: bool = True,
         max_running: int | None = None,
         max_waiting: int = MAX_WAITING,
     ) -> None:
         options = EngineOptions(threads, context_length, quantization, kv_dtype)
-        self._hold(load(model, options, engine=engine, on_progress=on_progress), max_running, max_waiting)
+        parts = load(model, options, engine=engine, on_progress=on_progress)
+        self._hold(parts, Batching(max_running, speculation), max_waiting)
 
     @classmethod
     def from_parts(
@@ -87,17 +91,19 @@ class LLM:
         *,
         name: str = "model",
         sampling: Sampling | None = None,
+        speculation: bool = True,
         max_running: int | None = None,
         max_waiting: int = MAX_WAITING,
     ) -> Self:
         """A model made of parts that are loaded already; the engine is shut down with it."""
         llm = cls.__new__(cls)
-        llm._hold(Parts(name, engine, tokenizer, template, sampling or Sampling()), max_running, max_waiting)
+        parts = Parts(name, engine, tokenizer, template, sampling or Sampling())
+        llm._hold(parts, Batching(max_running, speculation), max_waiting)
         return llm
 
-    def _hold(self, parts: Parts, max_running: int | None, max_waiting: int) -> None:
+    def _hold(self, parts: Parts, batching: Batching, max_waiting: int) -> None:
         self._parts = parts
-        self._loop = Loop(Batcher(parts.engine, max_running=max_running), max_waiting=max_waiting)
+        self._loop = Loop(Batcher(parts.engine, batching), max_waiting=max_waiting)
 
     @property
     def card(self) -> ModelCard:

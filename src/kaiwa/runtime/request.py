@@ -15,6 +15,7 @@ from kaiwa.errors import ContextOverflow, InvalidMessages
 from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, ReasoningDelta, Timings, ToolCall, Usage
 from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.job import Job, State
+from kaiwa.runtime.speculation import Speculator
 from kaiwa.sampling import Sampling
 
 NO_SEQUENCE = -1
@@ -87,6 +88,8 @@ class Request(Job):
         self.cached_tokens = 0
         self.begun_at = 0.0
         self.first_token_s = 0.0
+        self.speculator: Speculator | None = None
+        """Guesses what comes next, where that is wanted."""
         self.place = 0
         """In the queue, as the reader was told last; 0 is nowhere."""
         self.is_over = False

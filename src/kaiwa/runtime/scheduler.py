@@ -128,6 +128,12 @@ class Scheduler(Generic[J]):
             shares += self._pieces(min(self._piece(), left))
         return Plan(tuple(shares), tuple(paused))
 
+    def num_spare(self, plan: Plan[J]) -> int:
+        """How many more tokens the planned step may have without becoming too long for whoever else writes."""
+        limit_s = MAX_STEP_S if len(plan.shares) == 1 else self._longest_s(self._num_writing())
+        fitting = self.times.fitting(limit_s, self._max_step_tokens)
+        return max(fitting - plan.num_tokens, 0)
+
     def advance(self, job: J, *, num_read: int, num_sampled: int) -> None:
         """A step computed `num_read` of the job's tokens and sampled new ones after them."""
         job.num_computed += num_read
@@ -165,11 +171,13 @@ class Scheduler(Generic[J]):
     def _piece(self) -> int:
         """How many tokens of prompts the next step may read."""
         num_writing = self._num_writing()
-        longest_s = MAX_STEP_S
-        if num_writing and (usual_s := self.times.predict(num_writing)) is not None:
-            longest_s = min(longest_s, MAX_STRETCH * usual_s)
-        num_tokens = self.times.fitting(longest_s, self._max_step_tokens) - num_writing
+        num_tokens = self.times.fitting(self._longest_s(num_writing), self._max_step_tokens) - num_writing
         return min(max(num_tokens, MIN_PIECE), self._max_step_tokens - num_writing)
+
+    def _longest_s(self, num_writing: int) -> float:
+        """How long a step may take while so many answers are written."""
+        usual_s = self.times.predict(num_writing) if num_writing else None
+        return MAX_STEP_S if usual_s is None else min(MAX_STEP_S, MAX_STRETCH * usual_s)
 
     def _pieces(self, num_tokens: int) -> list[Share[J]]:
         """Share `num_tokens` among the jobs that read, the client that was served least first."""

@@ -13,6 +13,8 @@ FIRST_TOKENS = 64
 """What a step may have as long as nothing is known."""
 REMEMBERED = 5
 """Steps of one size whose median counts: one that the machine disturbed says nothing."""
+USUAL_COST = 0.35
+"""What another token costs beside the first, as long as nothing was measured."""
 STALE_AFTER = 100
 """Steps after which a larger size is forgotten, so that what was slow once is tried again."""
 
@@ -57,6 +59,13 @@ class StepTimes:
         left = self._sizes[place - 1]
         share = (num_tokens - left) / (right - left)
         return self._medians[left] * (1 - share) + self._medians[right] * share
+
+    def estimate(self, num_tokens: int) -> float:
+        """As `predict`, but beyond the largest known size with what more tokens of a few usually cost: to be tried."""
+        largest = self._sizes[-1] if self._sizes else 1
+        if num_tokens <= largest:
+            return self.predict(num_tokens) or 1.0
+        return (self.predict(largest) or 1.0) * (1 + USUAL_COST * (num_tokens - largest) / largest)
 
     def fitting(self, seconds: float, most: int) -> int:
         """How many tokens, up to `most`, a step may have to take no longer than `seconds`; 0 where one takes longer."""
