@@ -96,7 +96,7 @@ def test_a_memory_that_is_too_small_makes_some_wait_and_changes_no_answer() -> N
 
 def test_an_answer_that_paused_goes_on_where_it_was() -> None:
     engine = says("0123456789" * 30, context_length=400, cache_tokens=450, delay_s=0.001)
-    llm = model(engine)
+    llm = model(engine, speculation=False)
     streams = [llm.stream("a"), llm.stream("b")]
     replies = [collect(stream) for stream in streams]
     assert [reply.text for reply in replies] == ["0123456789" * 30] * 2
