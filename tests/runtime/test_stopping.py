@@ -73,7 +73,7 @@ def test_cancel_from_another_thread_ends_with_what_there_is() -> None:
     assert isinstance(last, Finished)
     assert last.finish_reason == "cancelled"
     assert last.usage.generated_tokens == len("".join(event.text for event in pieces))
-    assert 0 < last.usage.generated_tokens < 100
+    assert 0 < last.usage.generated_tokens < 1000
 
 
 def test_cancel_before_the_first_event_and_while_waiting() -> None:
