@@ -4,7 +4,7 @@
 PYTHON ?= python3
 NATIVE := CMakeLists.txt pyproject.toml $(shell find native -type f 2>/dev/null)
 SOURCES := $(NATIVE) $(shell find src -name '*.py')
-SANITIZED := $(addprefix tests/engines/native/test_,number_formats.py rounding.py quantized_checkpoints.py sampling.py families.py experts.py engine.py saved.py)
+SANITIZED := $(addprefix tests/engines/native/test_,number_formats.py rounding.py quantized_checkpoints.py sampling.py families.py experts.py engine.py saved.py kv_cache.py)
 MODEL ?=
 ARGS ?=
 

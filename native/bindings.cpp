@@ -184,7 +184,7 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   Bytes bytes(x);
   const size_t columns = matrix->columns(), rows = bytes.size() / sizeof(float) / columns;
   if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
-  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(std::vector<KvCache::Shape>{}, 1, false),
+  Program program(std::make_shared<ThreadPool>(threads), kernels_named(isa), std::make_shared<KvCache>(std::vector<KvCache::Shape>{}, 1, CacheFormat::Float16),
                   std::make_shared<StateCache>(std::vector<size_t>{}, 0), (int)rows);
   const int in = program.add_slot((int)columns), out = program.add_slot(matrix->rows());
   std::vector<Linear::Part> parts{{matrix, nullptr, out}};
@@ -196,6 +196,13 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
     memcpy(result.data() + r * matrix->rows(), program.slot(out).row((int)r), sizeof(float) * matrix->rows());
   nb::gil_scoped_acquire acquire;
   return to_python(std::move(result), rows, matrix->rows());
+}
+
+CacheFormat cache_format_named(std::string_view name) {
+  if (name == "float16") return CacheFormat::Float16;
+  if (name == "float32") return CacheFormat::Float32;
+  if (name == "int8") return CacheFormat::Int8;
+  throw std::invalid_argument("a cache holds no " + std::string(name));
 }
 
 Activation activation_named(std::string_view name) {
@@ -275,12 +282,12 @@ NB_MODULE(_native, m) {
   m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "", "precise"_a = false);
 
   nb::class_<KvCache>(m, "KvCache")
-      .def(nb::new_([](const std::vector<std::tuple<int, int>>& layers, int num_blocks, bool is_single) {
+      .def(nb::new_([](const std::vector<std::tuple<int, int>>& layers, int num_blocks, std::string_view dtype) {
              std::vector<KvCache::Shape> shapes;
              for (const auto& [num_heads, head_dim] : layers) shapes.push_back({num_heads, head_dim});
-             return std::make_shared<KvCache>(shapes, num_blocks, is_single);
+             return std::make_shared<KvCache>(shapes, num_blocks, cache_format_named(dtype));
            }),
-           "layers"_a, "num_blocks"_a, "is_single"_a)
+           "layers"_a, "num_blocks"_a, "dtype"_a)
       .def_prop_ro("num_blocks", &KvCache::num_blocks)
       .def_prop_ro("block_bytes", &KvCache::block_bytes)
       .def("copy", &KvCache::copy, "from_"_a, "to"_a)

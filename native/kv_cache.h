@@ -1,4 +1,4 @@
-// Keys and values of all layers, in half or single precision, in blocks of 32 tokens. Who owns a block is decided in
+// Keys and values of all layers, in half or single precision or in bytes, in blocks of 32 tokens. Who owns a block is decided in
 // Python.
 #pragma once
 
@@ -19,16 +19,16 @@ class KvCache {
   };
 
   // A block takes memory when it is first written. Throws std::bad_alloc when not even addresses are left.
-  KvCache(const std::vector<Shape>& layers, int num_blocks, bool is_single);
+  KvCache(const std::vector<Shape>& layers, int num_blocks, CacheFormat format);
 
   int num_layers() const { return (int)layers_.size(); }
   int num_blocks() const { return num_blocks_; }
   size_t block_bytes() const { return block_bytes_; }
   const Shape& shape(int layer) const { return layers_[layer].shape; }
   int padded_dim(int layer) const { return layers_[layer].padded_dim; }
-  bool is_single() const { return is_single_; }
+  CacheFormat format() const { return format_; }
 
-  // (head_dim, 32): transposed.
+  // (head_dim, 32): transposed. Of bytes, their scales follow.
   uint8_t* keys(int block, int layer, int head) const {
     return memory_.data() + block * block_bytes_ + layers_[layer].begin + head * layers_[layer].head_bytes;
   }
@@ -47,11 +47,11 @@ class KvCache {
     int padded_dim;
     size_t begin, head_bytes;  // in a block
   };
-  static std::vector<Layer> lay_out(const std::vector<Shape>& shapes, bool is_single);
+  static std::vector<Layer> lay_out(const std::vector<Shape>& shapes, CacheFormat format);
 
   std::vector<Layer> layers_;
   int num_blocks_;
-  bool is_single_;
+  CacheFormat format_;
   size_t block_bytes_;
   AddressSpace memory_;
 };

@@ -5,25 +5,41 @@
 // Below every real score, and finite, so that a difference of two is 0 and not NaN.
 constexpr float no_score = -1e30f;
 
+// Sixteen numbers of a head in a block, without their scales.
 struct HalfBlock {
-  static F32 at(const uint16_t* p, size_t i) { return load_f16(p + i); }
+  static constexpr size_t bytes = 2;
+  static F32 at(const uint8_t* p, size_t i) { return load_f16((const uint16_t*)p + i); }
 };
 struct FloatBlock {
-  static F32 at(const float* p, size_t i) { return load(p + i); }
+  static constexpr size_t bytes = 4;
+  static F32 at(const uint8_t* p, size_t i) { return load((const float*)p + i); }
+};
+struct ByteBlock {
+  static constexpr size_t bytes = 1;
+  static F32 at(const uint8_t* p, size_t i) { return load_i8((const int8_t*)p + i); }
 };
 
-// Asks for 32 numbers that are needed soon.
-template <class Number> inline void fetch(const Number* p) {
-  for (size_t i = 0; i < 32 * sizeof(Number); i += 64) __builtin_prefetch((const char*)p + i);
+// Calls `body<Block>()` with what reads this format.
+template <class Body> void by_format(CacheFormat format, const Body& body) {
+  switch (format) {
+    case CacheFormat::Float16: return body.template operator()<HalfBlock>();
+    case CacheFormat::Float32: return body.template operator()<FloatBlock>();
+    case CacheFormat::Int8: return body.template operator()<ByteBlock>();
+  }
+}
+
+// Asks for 32 numbers that are needed soon, the first of which is number i.
+template <class Block> inline void fetch(const uint8_t* p, size_t i) {
+  for (size_t byte = 0; byte < 32 * Block::bytes; byte += 64) __builtin_prefetch(p + i * Block::bytes + byte);
 }
 
 // `next` are the next block's keys, which are fetched meanwhile; so are values below.
-template <class Block, int R, class Number>
-void score_rows(const AttentionTask& task, const float* queries, const Number* keys, const Number* next, float* scores) {
+template <class Block, int R>
+void score_rows(const AttentionTask& task, const float* queries, const uint8_t* keys, const uint8_t* next, float* scores) {
   F32 low[R], high[R];
   for (int r = 0; r < R; ++r) low[r] = high[r] = splat(0.0f);
   for (int d = 0; d < task.head_dim; ++d) {
-    fetch(next + (size_t)d * 32);
+    fetch<Block>(next, (size_t)d * 32);
     const F32 k0 = Block::at(keys, (size_t)d * 32), k1 = Block::at(keys, (size_t)d * 32 + 16);
     for (int r = 0; r < R; ++r) {
       const F32 q = splat(queries[(size_t)r * task.padded_dim + d]);
@@ -34,8 +50,8 @@ void score_rows(const AttentionTask& task, const float* queries, const Number* k
   for (int r = 0; r < R; ++r) store(scores + 32 * r, low[r]), store(scores + 32 * r + 16, high[r]);
 }
 
-template <class Block, int R, class Number>
-void add_values(const AttentionTask& task, const float* weights, const Number* values, const Number* next, int num_keys,
+template <class Block, int R>
+void add_values(const AttentionTask& task, const float* weights, const uint8_t* values, const uint8_t* next, int num_keys,
                 float* weighted) {
   const size_t stride = task.padded_dim;
   int d = 0;
@@ -43,7 +59,7 @@ void add_values(const AttentionTask& task, const float* weights, const Number* v
     F32 low[R], high[R];
     for (int r = 0; r < R; ++r) low[r] = load(weighted + r * stride + d), high[r] = load(weighted + r * stride + d + 16);
     for (int k = 0; k < num_keys; ++k) {
-      fetch(next + k * stride + d);
+      fetch<Block>(next, k * stride + d);
       const F32 v0 = Block::at(values, k * stride + d), v1 = Block::at(values, k * stride + d + 16);
       for (int r = 0; r < R; ++r) {
         const F32 w = splat(weights[32 * r + k]);
@@ -123,45 +139,63 @@ float weigh_row(const AttentionTask& task, int row, int first_key, float* scores
   return factor;
 }
 
+// Multiplies the 32 numbers of each row by those of the keys or values that they are for.
+void scale_rows(int num_rows, const float* scales, float* scores) {
+  const F32 low = load(scales), high = load(scales + 16);
+  for (int r = 0; r < num_rows; ++r, scores += 32) {
+    store(scores, mul(load(scores), low));
+    store(scores + 16, mul(load(scores + 16), high));
+  }
+}
+
+// The first `count` numbers of a block in single precision.
+void widen(CacheFormat format, const uint8_t* from, int count, float* to) {
+  by_format(format, [&]<class Block>() {
+    for (int i = 0; i < count; i += 16) store(to + i, Block::at(from, i));
+  });
+}
+
 void attend(const AttentionTask& task) {
   float* keys32 = task.scratch;
   float* values32 = keys32 + cache_block_tokens * task.padded_dim;
   float* scores = values32 + cache_block_tokens * task.padded_dim;
   // Enough rows to pay for a copy of the block in single precision.
-  const bool widen = !task.is_single && task.num_rows > 8;
+  const bool widens = task.format != CacheFormat::Float32 && task.num_rows > 8;
+  const bool is_scaled = task.format == CacheFormat::Int8;
+  const CacheFormat format = widens ? CacheFormat::Float32 : task.format;
   const int last_position = task.first_position + (task.num_rows - 1) / task.heads_per_group;
   const int end = last_position + 1 < task.end_key ? last_position + 1 : task.end_key;
   for (int first = task.first_key, block = 0; first < end; first += cache_block_tokens, ++block) {
     const int next = first + cache_block_tokens < end ? block + 1 : block;
     if (task.window > 0 && first + cache_block_tokens <= task.first_position - task.window + 1) continue;
     const int num_keys = end - first < cache_block_tokens ? end - first : cache_block_tokens;
-    const auto* keys = (const uint16_t*)task.keys[block];
-    const auto* values = (const uint16_t*)task.values[block];
-    const float* single_keys = task.is_single ? (const float*)task.keys[block] : keys32;
-    const float* single_values = task.is_single ? (const float*)task.values[block] : values32;
-    if (widen) {
-      for (int i = 0; i < cache_block_tokens * task.head_dim; i += 16) store(keys32 + i, load_f16(keys + i));
-      for (int i = 0; i < num_keys * task.padded_dim; i += 16) store(values32 + i, load_f16(values + i));
+    if (widens) {
+      widen(task.format, task.keys[block], cache_block_tokens * task.head_dim, keys32);
+      widen(task.format, task.values[block], num_keys * task.padded_dim, values32);
     }
-    by_groups(task.num_rows, [&]<int R>(int r) {
-      const float* queries = task.queries + (size_t)r * task.padded_dim;
-      if (widen || task.is_single)
-        score_rows<FloatBlock, R>(task, queries, single_keys, widen ? keys32 : (const float*)task.keys[next], scores + 32 * r);
-      else score_rows<HalfBlock, R>(task, queries, keys, (const uint16_t*)task.keys[next], scores + 32 * r);
+    const uint8_t *keys = task.keys[block], *next_keys = task.keys[next];
+    const uint8_t *values = task.values[block], *next_values = task.values[next];
+    if (widens) {
+      keys = next_keys = (const uint8_t*)keys32;
+      values = next_values = (const uint8_t*)values32;
+    }
+    by_format(format, [&]<class Block>() {
+      by_groups(task.num_rows, [&]<int R>(int r) {
+        score_rows<Block, R>(task, task.queries + (size_t)r * task.padded_dim, keys, next_keys, scores + 32 * r);
+      });
     });
+    if (is_scaled) scale_rows(task.num_rows, cache_scales(task.keys[block], task.padded_dim), scores);
     for (int r = 0; r < task.num_rows; ++r) {
       const float factor = weigh_row(task, r, first, scores + 32 * r);
       if (factor == 1.0f) continue;
       float* weighted = task.weighted + (size_t)r * task.padded_dim;
       for (int d = 0; d < task.padded_dim; d += 16) store(weighted + d, mul(load(weighted + d), splat(factor)));
     }
-    by_groups(task.num_rows, [&]<int R>(int r) {
-      float* weighted = task.weighted + (size_t)r * task.padded_dim;
-      if (widen || task.is_single)
-        add_values<FloatBlock, R>(task, scores + 32 * r, single_values, widen ? values32 : (const float*)task.values[next],
-                                  num_keys, weighted);
-      else
-        add_values<HalfBlock, R>(task, scores + 32 * r, values, (const uint16_t*)task.values[next], num_keys, weighted);
+    if (is_scaled) scale_rows(task.num_rows, cache_scales(task.values[block], task.padded_dim), scores);
+    by_format(format, [&]<class Block>() {
+      by_groups(task.num_rows, [&]<int R>(int r) {
+        add_values<Block, R>(task, scores + 32 * r, values, next_values, num_keys, task.weighted + (size_t)r * task.padded_dim);
+      });
     });
   }
 }

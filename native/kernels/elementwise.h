@@ -94,3 +94,17 @@ void add_rows(const float* x, int count, float* out) {
 void store_half(const float* x, int count, uint16_t* out) {
   for (int i = 0; i < count; i += 16) store_f16(out + i, load(x + i));
 }
+
+float store_scaled_bytes(const float* x, int count, int8_t* out) {
+  constexpr float least = 1e-36f;  // so that 127 / peak is finite
+  F32 peaks = splat(0.0f);
+  for (int i = 0; i < count; i += 16) peaks = maximum(absolute(load(x + i)), peaks);
+  const float peak = largest(peaks);
+  if (!is_finite(x, count)) {
+    memset(out, 0, count);
+    return __builtin_nanf("");  // for the sampler to see, as in `quantize`
+  }
+  const F32 inverse = splat(peak > least ? 127.0f / peak : 0.0f);
+  for (int i = 0; i < count; i += 16) store_i8(out + i, to_i32(mul(load(x + i), inverse)));
+  return peak / 127.0f;
+}

@@ -51,6 +51,20 @@ struct Outputs {
 constexpr int cache_block_tokens = 32;
 constexpr int max_attention_rows = 64;
 
+// What the cache keeps numbers as. Of bytes, each token of a head has a scale of its own.
+enum class CacheFormat { Float16, Float32, Int8 };
+
+// The bytes of one head's keys, or values, in a block: 32 tokens' numbers, and their scales behind them.
+constexpr size_t cache_head_bytes(CacheFormat format, int padded_dim) {
+  const size_t numbers = (size_t)cache_block_tokens * padded_dim;
+  if (format == CacheFormat::Int8) return numbers + cache_block_tokens * sizeof(float);
+  return numbers * (format == CacheFormat::Float32 ? sizeof(float) : sizeof(uint16_t));
+}
+// The scales of a head's bytes.
+inline float* cache_scales(uint8_t* head, int padded_dim) {
+  return reinterpret_cast<float*>(head + (size_t)cache_block_tokens * padded_dim);
+}
+
 struct AttentionTask {
   int num_rows;              // num_tokens * heads_per_group, at most max_attention_rows
   int heads_per_group;
@@ -61,9 +75,9 @@ struct AttentionTask {
   float softcap;             // 0: none
   const float* queries;      // (num_rows, padded_dim), rotated and scaled
   int first_key, end_key;    // first_key is a multiple of cache_block_tokens
-  const uint8_t* const* keys;    // one pointer per cache block from first_key on: (head_dim, 32)
-  const uint8_t* const* values;  // (32, padded_dim)
-  bool is_single;                // the cache's precision: single or half
+  uint8_t* const* keys;          // one pointer per cache block from first_key on: (head_dim, 32)
+  uint8_t* const* values;        // (32, padded_dim)
+  CacheFormat format;
   // Running softmax over the rows: largest score, sum of exponentials, weighted values (num_rows, padded_dim).
   float* largest;
   float* sums;
@@ -108,6 +122,8 @@ struct Kernels {
   void (*merge_attention)(int num_rows, int padded_dim, float* largest, float* sums, float* weighted, const float* largest2,
                           const float* sums2, const float* weighted2);
   void (*store_half)(const float* x, int count, uint16_t* out);  // count is a multiple of 16
+  // Rounds to whole numbers from -127 to 127 and returns what they are to be multiplied by; count is a multiple of 16.
+  float (*store_bytes)(const float* x, int count, int8_t* out);
   void (*delta_rule)(const DeltaRuleTask& task);
   // Multiplies 64 pairs of bytes `count` times, a multiple of 16, and adds all up.
   void (*multiply_bytes)(int count, int32_t* out);

@@ -19,7 +19,7 @@ const Kernels* table(std::string_view name) {
        panel<Format::Q4_1>, panel<Format::Q5_0>, panel<Format::Q5_1>, panel<Format::Q4_K>, panel<Format::Q5_K>,
        panel<Format::Q6_K>, panel<Format::Q2_K>, panel<Format::Q3_K>, panel<Format::IQ4_NL>, panel<Format::IQ4_XS>,
        panel<Format::MXFP4>, panel<Format::Int8>, panel<Format::Int4>, panel<Format::Float8>, panel<Format::Table4>},
-      attend,   merge_attention, store_half, delta_rule, multiply_bytes,
+      attend,   merge_attention, store_half, store_scaled_bytes, delta_rule, multiply_bytes,
   };
   return &kernels;
 }

@@ -140,15 +140,28 @@ void Attention::store(const Context& context, int slice, int token, int kv_head,
   memcpy(value, context.row(values_, row) + (size_t)kv_head * dim, sizeof(float) * dim);
   if (options_.value_norm) context.kernels->rms_norm(value, options_.value_norm->data(), options_.norm_eps, dim, value);
   uint8_t *keys = cache.keys(block, options_.layer, kv_head), *values = cache.values(block, options_.layer, kv_head);
-  if (cache.is_single()) {
-    for (int d = 0; d < dim; ++d) reinterpret_cast<float*>(keys)[d * cache_block_tokens + at] = key[d];
-    memcpy(reinterpret_cast<float*>(values) + (size_t)at * padded_dim_, value, sizeof(float) * padded_dim_);
-  } else {
-    uint16_t halves[max_head_dim];
-    context.kernels->store_half(key, padded_dim_, halves);
-    for (int d = 0; d < dim; ++d) reinterpret_cast<uint16_t*>(keys)[d * cache_block_tokens + at] = halves[d];
-    context.kernels->store_half(value, padded_dim_, reinterpret_cast<uint16_t*>(values) + (size_t)at * padded_dim_);
+  switch (cache.format()) {
+    case CacheFormat::Float32: return put(key, value, at, reinterpret_cast<float*>(keys), reinterpret_cast<float*>(values));
+    case CacheFormat::Float16: {
+      uint16_t halves[2 * max_head_dim];
+      context.kernels->store_half(key, padded_dim_, halves);
+      context.kernels->store_half(value, padded_dim_, halves + padded_dim_);
+      return put(halves, halves + padded_dim_, at, reinterpret_cast<uint16_t*>(keys), reinterpret_cast<uint16_t*>(values));
+    }
+    case CacheFormat::Int8: {
+      int8_t bytes[2 * max_head_dim];
+      cache_scales(keys, padded_dim_)[at] = context.kernels->store_bytes(key, padded_dim_, bytes);
+      cache_scales(values, padded_dim_)[at] = context.kernels->store_bytes(value, padded_dim_, bytes + padded_dim_);
+      return put(bytes, bytes + padded_dim_, at, reinterpret_cast<int8_t*>(keys), reinterpret_cast<int8_t*>(values));
+    }
   }
+}
+
+// One token's numbers in a block: a column of the keys and a row of the values.
+template <class Number>
+void Attention::put(const Number* key, const Number* value, int at, Number* keys, Number* values) const {
+  for (int d = 0; d < options_.head_dim; ++d) keys[d * cache_block_tokens + at] = key[d];
+  memcpy(values + (size_t)at * padded_dim_, value, sizeof(Number) * padded_dim_);
 }
 
 void Attention::attend(const Context& context, const AttentionPlan::Piece& piece, Scratch& s) const {
@@ -187,7 +200,7 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
     task.head_dim = options_.head_dim, task.padded_dim = padded_dim_;
     task.first_position = first_position, task.window = options_.window, task.softcap = options_.softcap;
     task.queries = s.queries.data(), task.first_key = from, task.end_key = to;
-    task.keys = s.keys.data(), task.values = s.values.data(), task.is_single = cache.is_single();
+    task.keys = s.keys.data(), task.values = s.values.data(), task.format = cache.format();
     task.largest = s.partial_largest.data(), task.sums = s.partial_sums.data();
     task.weighted = s.partial_weighted.data(), task.scratch = s.kernel.data();
     context.kernels->attend(task);

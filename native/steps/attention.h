@@ -62,13 +62,14 @@ class Attention : public Step {
   // Rows are those of one piece; (rows, padded_dim) each.
   struct Scratch {
     std::vector<float> queries, weighted, partial_weighted, largest, sums, partial_largest, partial_sums, kernel, key, value;
-    std::vector<const uint8_t*> keys, values;
+    std::vector<uint8_t*> keys, values;
   };
 
   int query_stride() const { return options_.is_gated ? 2 * options_.head_dim : options_.head_dim; }
   void load_head(const Context& context, const float* from, int row, const Vector& norm, float* head) const;
   float scale_at(int position) const;
   void store(const Context& context, int slice, int token, int kv_head, Scratch& scratch) const;
+  template <class Number> void put(const Number* key, const Number* value, int at, Number* keys, Number* values) const;
   void attend(const Context& context, const AttentionPlan::Piece& piece, Scratch& scratch) const;
   void combine(const Context& context, int slice, int kv_head, Scratch& scratch) const;
   void write(const Context& context, int first_row, int kv_head, int num_rows, Scratch& scratch) const;

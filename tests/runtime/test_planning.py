@@ -134,8 +134,11 @@ def test_weights_that_do_not_fit_are_offered_quantized() -> None:
         assert caught.value.hint == hint
 
 
-def test_a_cache_in_single_precision_takes_twice_as_much() -> None:
-    assert plan(SMOLLM2, WEIGHTS, cache_number_bytes=4).cache_bytes == 2 * plan(SMOLLM2, WEIGHTS).cache_bytes
+def test_other_numbers_in_the_cache_by_hand() -> None:
+    assert cache_bytes_per_token(SMOLLM2, (4, 0)) == 2 * 23_040
+    # bytes, and four for the scale of each head
+    assert cache_bytes_per_token(SMOLLM2, (1, 4)) == 2 * 30 * 3 * (64 + 4) == 12_240
+    assert plan(SMOLLM2, WEIGHTS, cache_bytes=(1, 4)).cache_bytes == 8192 * 12_240
 
 
 def test_one_token_reads_its_own_experts_only() -> None:

@@ -128,7 +128,7 @@ def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: On
             weights_bytes,
             context_length=options.context_length,
             available_bytes=available_bytes,
-            cache_number_bytes=KV_DTYPES[kv_dtype],
+            cache_bytes=KV_DTYPES[kv_dtype],
             smaller={name: num_bytes for name, num_bytes in sizes.items() if num_bytes < weights_bytes},
         )
 

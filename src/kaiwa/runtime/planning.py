@@ -11,7 +11,10 @@ from kaiwa.errors import InvalidOption, OutOfMemory
 MIN_CONTEXT_LENGTH = 256
 RESERVED_SHARE = 0.1
 """Of the free memory, left to everything else when nobody says how long the context shall be."""
-CACHE_NUMBER_BYTES = 2
+CACHE_BYTES = (2, 0)
+"""Of a number in the cache, and of the scale that a head's numbers of one token share: float16."""
+HEAD_LANES = 16
+"""Numbers of a head are stored in whole lots of these."""
 SCRATCH_TOKENS = 512
 MAX_CONTEXTS = 4
 """The cache is made for so many full contexts, where that takes no more than `SPARE_SHARE` of the memory left over."""
@@ -47,19 +50,20 @@ def plan(
     *,
     context_length: int | None = None,
     available_bytes: int | None = None,
-    cache_number_bytes: int = CACHE_NUMBER_BYTES,
+    cache_bytes: tuple[int, int] = CACHE_BYTES,
     smaller: Mapping[str, int] | None = None,
 ) -> Plan:
     """The memory for a model of this (normalized) `config`; without `context_length`, the longest context that fits.
 
     `available_bytes` is what may be taken; None where it is not known, and then nothing is refused for its size.
-    `smaller` are the bytes of the same weights by the `quantization` that gives them, for the hint of an error.
+    `cache_bytes` are those of a number in the cache and of a head's scale; `smaller`, those of the weights by the
+    `quantization` that gives them, for the hint of an error.
 
     Raises `InvalidOption` for a context that the model cannot have, `OutOfMemory` with the arithmetic.
     """
     longest = int(config["max_position_embeddings"])
     _check(context_length, longest)
-    per_token, per_sequence = cache_bytes_per_token(config, cache_number_bytes), _state_bytes(config)
+    per_token, per_sequence = cache_bytes_per_token(config, cache_bytes), _state_bytes(config)
     scratch_bytes = _scratch_bytes(config)
     fixed_bytes = weights_bytes + scratch_bytes + MIN_SEQUENCES * per_sequence
     left = 0 if available_bytes is None else int(available_bytes * (1 - RESERVED_SHARE)) - fixed_bytes
@@ -90,9 +94,13 @@ def plan(
     return planned
 
 
-def cache_bytes_per_token(config: Mapping[str, Any], number_bytes: int = CACHE_NUMBER_BYTES) -> int:
+def cache_bytes_per_token(config: Mapping[str, Any], cache_bytes: tuple[int, int] = CACHE_BYTES) -> int:
     """Bytes that one token's keys and values take over all layers, by default in float16."""
-    return 2 * number_bytes * sum(_cached_numbers(config))
+    number, scale = cache_bytes
+    return 2 * sum(
+        num_heads * (-(-head_dim // HEAD_LANES) * HEAD_LANES * number + scale)
+        for num_heads, head_dim in _cached_heads(config)
+    )
 
 
 def state_bytes_per_sequence(config: Mapping[str, Any]) -> int:
@@ -130,12 +138,14 @@ def in_megabytes(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:,.0f} MB"
 
 
-def _cached_numbers(config: Mapping[str, Any]) -> list[int]:
-    """Numbers of a token's keys, and as many of its values, in each layer that stores any."""
-    small = int(config["num_key_value_heads"] * config["head_dim"])
-    large = int(config.get("num_global_key_value_heads", 0) * config.get("global_head_dim", 0)) or small
+def _cached_heads(config: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """How many key-value heads there are and how large, in each layer that stores any."""
+    small = (int(config["num_key_value_heads"]), int(config["head_dim"]))
+    large = (int(config.get("num_global_key_value_heads", 0)), int(config.get("global_head_dim", 0)))
     num_own = config["num_hidden_layers"] - config.get("num_kv_shared_layers", 0)
     kinds = config.get("layer_types") or ["full_attention"] * num_own
+    if not all(large):
+        large = small
     return [large if kind == "full_attention" else small for kind in kinds[:num_own] if kind != "linear_attention"]
 
 

@@ -147,6 +147,11 @@ void compare_rows(const Kernels& tier, const Kernels& portable) {
     k.store_half(spread.data(), count, halves.data());
     std::copy(halves.begin(), halves.end(), out);
   });
+  both("store_bytes", [&](const Kernels& k, float* out) {
+    std::vector<int8_t> bytes(count);
+    out[0] = k.store_bytes(x.data(), count, bytes.data());
+    for (int i = 1; i < count; ++i) out[i] = (float)bytes[i];
+  });
   both("multiply_bytes", [&](const Kernels& k, float* out) {
     int32_t total;
     k.multiply_bytes(32, &total);
@@ -157,18 +162,23 @@ void compare_rows(const Kernels& tier, const Kernels& portable) {
   tell(tier, "quantize", QuantizedRows(tier, wide, 1, count).all(), QuantizedRows(portable, wide, 1, count).all());
 }
 
-void compare_attention(const Kernels& tier, const Kernels& portable, int num_tokens, int head_dim, bool is_single, int window,
+void compare_attention(const Kernels& tier, const Kernels& portable, int num_tokens, int head_dim, CacheFormat format, int window,
                        float softcap) {
   constexpr int heads = 3, blocks = 4;
   const int rows = num_tokens * heads, padded = (head_dim + 15) / 16 * 16, end = 100;
-  const size_t block_numbers = (size_t)cache_block_tokens * padded;
-  Floats cache = random_floats(2 * blocks * block_numbers), queries = random_floats((size_t)rows * padded);
-  std::vector<uint16_t> halves(cache.size());
-  portable.store_half(cache.data(), (int)cache.size(), halves.data());
-  std::vector<const uint8_t*> keys, values;
+  const size_t head_numbers = (size_t)cache_block_tokens * padded, head_bytes = cache_head_bytes(format, padded);
+  const Floats numbers = random_floats(2 * blocks * head_numbers), queries = random_floats((size_t)rows * padded);
+  std::vector<uint8_t> cache(2 * blocks * head_bytes);
+  std::vector<uint8_t*> keys, values;
   for (int b = 0; b < 2 * blocks; ++b) {
-    const void* block = is_single ? (const void*)&cache[b * block_numbers] : (const void*)&halves[b * block_numbers];
-    (b < blocks ? keys : values).push_back(static_cast<const uint8_t*>(block));
+    uint8_t* head = &cache[b * head_bytes];
+    const float* from = &numbers[b * head_numbers];
+    (b < blocks ? keys : values).push_back(head);
+    if (format == CacheFormat::Float32) memcpy(head, from, head_bytes);
+    if (format == CacheFormat::Float16) portable.store_half(from, (int)head_numbers, reinterpret_cast<uint16_t*>(head));
+    if (format != CacheFormat::Int8) continue;
+    const float scale = portable.store_bytes(from, (int)head_numbers, reinterpret_cast<int8_t*>(head));
+    for (int t = 0; t < cache_block_tokens; ++t) cache_scales(head, padded)[t] = scale * (float)(t % 7 + 1) / 4;
   }
   const auto attend = [&](const Kernels& k) {
     Floats largest(rows, -1e30f), sums(rows), weighted((size_t)rows * padded), scratch(attention_scratch(padded));
@@ -176,7 +186,7 @@ void compare_attention(const Kernels& tier, const Kernels& portable, int num_tok
     task.num_rows = rows, task.heads_per_group = heads, task.head_dim = head_dim, task.padded_dim = padded;
     task.first_position = end - num_tokens, task.window = window, task.softcap = softcap;
     task.queries = queries.data(), task.first_key = 0, task.end_key = end;
-    task.keys = keys.data(), task.values = values.data(), task.is_single = is_single;
+    task.keys = keys.data(), task.values = values.data(), task.format = format;
     task.largest = largest.data(), task.sums = sums.data(), task.weighted = weighted.data(), task.scratch = scratch.data();
     k.attend(task);
     const Floats largest2 = largest, sums2 = sums, weighted2 = weighted;
@@ -217,10 +227,10 @@ int main(int count, char** arguments) {
     compare_rows(*tier, portable);
     compare_delta_rule(*tier, portable);
     for (int tokens : {1, 4, 16})
-      for (bool is_single : {false, true}) {
-        compare_attention(*tier, portable, tokens, 64, is_single, 0, 0);
-        compare_attention(*tier, portable, tokens, 40, is_single, 45, 0);
-        compare_attention(*tier, portable, tokens, 48, is_single, 0, 20);
+      for (CacheFormat format : {CacheFormat::Float16, CacheFormat::Float32, CacheFormat::Int8}) {
+        compare_attention(*tier, portable, tokens, 64, format, 0, 0);
+        compare_attention(*tier, portable, tokens, 40, format, 45, 0);
+        compare_attention(*tier, portable, tokens, 48, format, 0, 20);
       }
   }
 }

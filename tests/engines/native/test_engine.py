@@ -44,9 +44,12 @@ def write(engine: Engine, sampling: Sampling, num_tokens: int) -> tuple[int, lis
 
 @pytest.mark.parametrize("sampling", [GREEDY, DRAWN], ids=["greedy", "drawn"])
 @pytest.mark.parametrize("folder", [LLAMA, CROSSING, FAMILIES / "mistral-window"], ids=lambda folder: folder.name)
-def test_guesses_change_nothing_but_the_number_of_steps(folder: Path, sampling: Sampling, isa: str) -> None:
+@pytest.mark.parametrize("kv_dtype", ["float32", "int8"])
+def test_guesses_change_nothing_but_the_number_of_steps(
+    folder: Path, sampling: Sampling, kv_dtype: str, isa: str
+) -> None:
     rng = random.Random(3)
-    with loaded(folder) as engine:
+    with loaded(folder, kv_dtype=kv_dtype) as engine:
         _, expected = write(engine, sampling, 60)
         sequence = engine.open()
         engine.configure(sequence, sampling, prompt_ids=PROMPT)
@@ -199,9 +202,9 @@ def test_what_is_said_to_be_free_is() -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.randoms(use_true_random=False))
-def test_whatever_is_forked_cut_and_closed_each_sequence_is_its_own(rng: random.Random) -> None:
-    with loaded(LLAMA, cache_tokens=1024) as engine:
+@given(st.randoms(use_true_random=False), st.sampled_from(["float32", "float16", "int8"]))
+def test_whatever_is_forked_cut_and_closed_each_sequence_is_its_own(rng: random.Random, kv_dtype: str) -> None:
+    with loaded(LLAMA, cache_tokens=1024, kv_dtype=kv_dtype) as engine:
         texts: dict[int, list[int]] = {}
         for _ in range(60):
             known = list(texts)

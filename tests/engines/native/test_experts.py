@@ -59,7 +59,7 @@ class Step:
 
     def run(self, tokens: list[int], *, threads: int, isa: str) -> np.ndarray:
         """What the step makes of these tokens' inputs, in one batch."""
-        pool, cache = _native.ThreadPool(threads), _native.KvCache([], 8, False)
+        pool, cache = _native.ThreadPool(threads), _native.KvCache([], 8, "float16")
         program = _native.Program(pool, cache, _native.StateCache([], 1), 64, isa)
         x, router, gate, out = (program.add_slot(width) for width in (HIDDEN, NUM_EXPERTS, 1, HIDDEN))
         program.embed(_matrix(self.inputs), x)

@@ -20,14 +20,14 @@ PROMPT = [int(token) for token in np.random.default_rng(5).integers(4, 256, 70)]
 
 
 @pytest.mark.parametrize("name", ["llama-tied", "phi3-crossing", "qwen3.5", "gemma3"])
-@pytest.mark.parametrize("num_tokens", [1, 32, 70])
-def test_a_restored_sequence_goes_on(name: str, num_tokens: int) -> None:
+@pytest.mark.parametrize(("num_tokens", "kv_dtype"), [(1, None), (32, "int8"), (70, "float16")])
+def test_a_restored_sequence_goes_on(name: str, num_tokens: int, kv_dtype: str | None) -> None:
     prompt = PROMPT[:num_tokens]
-    with loaded(FAMILIES / name) as engine:
+    with loaded(FAMILIES / name, kv_dtype=kv_dtype) as engine:
         sequence, token = start(engine, prompt)
         saved = engine.save(sequence)
         expected = continue_greedily(engine, sequence, token, 30)
-    with loaded(FAMILIES / name) as engine:
+    with loaded(FAMILIES / name, kv_dtype=kv_dtype) as engine:
         restored = engine.restore(saved)
         assert engine.length(restored) == num_tokens
         assert engine.save(restored) == saved

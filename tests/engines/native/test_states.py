@@ -21,7 +21,7 @@ CHECKPOINT = len(PROMPT) - CHECKPOINT_MARGIN
 
 def new_sequence(*, length: int = 0, num_prompt_tokens: int = 0) -> Sequence:
     """One that no engine knows."""
-    return Sequence(BlockTable(KvCache([], 1, False)), length=length, num_prompt_tokens=num_prompt_tokens)
+    return Sequence(BlockTable(KvCache([], 1, "float16")), length=length, num_prompt_tokens=num_prompt_tokens)
 
 
 def continue_from(engine: Engine, sequence: int, token_ids: list[int], num_tokens: int) -> list[int]:

@@ -41,8 +41,9 @@ def load(
 
     `context_length` in tokens, by default what the model was made for. `cache_tokens` is how many tokens all sequences
     together may hold, at least one context, and `max_sequences` how many there may be; memory is taken as they come.
-    `kv_dtype`, what the key-value cache holds, is "float16", or "float32" for a checkpoint in float32: whoever keeps
-    one wants its exactness. The environment variable `KAIWA_ISA` forces an instruction-set tier.
+    `kv_dtype` is what the key-value cache holds: "float16", "int8" in half the memory, or "float32", which is what a
+    checkpoint in float32 gets by itself: whoever keeps one wants its exactness. The environment variable `KAIWA_ISA`
+    forces an instruction-set tier.
 
     Raises `UnsupportedModel` or `InvalidOption`.
     """
@@ -73,7 +74,7 @@ class NativeEngine:
         program = Program()
         record(program, config, weights)
         num_blocks = kv_cache.num_blocks(max(context, cache_tokens or FULL_CONTEXTS * context))
-        cache = _native.KvCache(program.cache_shapes, num_blocks, kv_dtype == "float32")
+        cache = _native.KvCache(program.cache_shapes, num_blocks, kv_dtype)
         blocks = kv_cache.BlockPool(cache)
         states = StatePool(program.state_sizes, max_sequences=max_sequences)
         self._program = program.compile(self._pool, cache, states.cache, max_rows=MAX_STEP_TOKENS, isa=isa)

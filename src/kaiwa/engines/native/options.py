@@ -9,8 +9,8 @@ from kaiwa.engines.native import _native
 from kaiwa.errors import InvalidOption, did_you_mean
 from kaiwa.weights.checkpoint import Checkpoint
 
-KV_DTYPES = {"float16": 2, "float32": 4}
-"""What the key-value cache may hold, and the bytes of one number."""
+KV_DTYPES = {"float16": (2, 0), "float32": (4, 0), "int8": (1, 4)}
+"""What the key-value cache may hold: the bytes of one number, and of the scale that a head's numbers share."""
 
 ISA_WORDS = {"amx": "AMX", "avx512": "AVX-512 VNNI", "avx2": "AVX2", "neon": "Arm NEON", "portable": "portable"}
 
