@@ -55,7 +55,7 @@ def test_four_bits_lose_little(folders: tuple[Path, Path]) -> None:
     report = compare(folders[1], quantization="int4", threads=2)
     (int4,) = report.compared
     assert (int4.name, int4.number_format) == ("int4", "Q4_1")
-    assert int4.mean_kl < 0.065
+    assert int4.mean_kl < 0.06
     assert int4.same_top > 0.8
     assert int4.weights_bytes < 0.4 * report.reference.weights_bytes
 

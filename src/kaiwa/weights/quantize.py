@@ -30,7 +30,7 @@ _SENSITIVE = re.compile(
 )
 _FINER = re.compile(r"\bdown_proj\b|\bw2\b|\bqkv_proj\b")
 _FINER_OUTSIDE = re.compile(r"\b(gate_proj|up_proj|gate_up_proj|w1|w3)\b")
-_OUTSIDE = 8
+_OUTSIDE = 6
 """The first and last of so many parts of the layers."""
 _ON_THEIR_SIDE = ("gpt_oss",)
 """Families whose plain checkpoints hold experts as their inputs by their outputs."""
