@@ -143,8 +143,9 @@ async def _killer(pool: ModelPool, names: Sequence[str], every_s: float, tally: 
         for name in ready[:1]:
             async with pool.use(name) as model:
                 if isinstance(model, ModelProcess):
-                    os.kill(model.pid, signal.SIGKILL)
-                    tally.num_kills += 1
+                    with contextlib.suppress(ProcessLookupError):  # it has not started again since the last time
+                        os.kill(model.pid, signal.SIGKILL)
+                        tally.num_kills += 1
 
 
 def held() -> Held:

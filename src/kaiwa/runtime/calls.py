@@ -57,7 +57,7 @@ class Call:
             reply = self._arrived.popleft()
             self._look_at(reply)
             if isinstance(reply, Part):
-                events.append(reply.event)
+                events.extend(reply.events)
         self._count(len(events))
         return events
 

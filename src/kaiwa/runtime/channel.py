@@ -32,6 +32,7 @@ class Channel:
         self._outbox: deque[bytes] = deque()
         self._mutex = threading.Lock()
         self._inbox = bytearray()
+        self._piece = memoryview(bytearray(_CHUNK_BYTES))  # kept, as a new one each time costs more than what it holds
 
     def send(self, message: object) -> None:
         """Waits while the other end reads slower than messages come. Where it is gone, `receive` tells of it.
@@ -56,12 +57,12 @@ class Channel:
             if timeout_s is not None and not self._is_readable(timeout_s):
                 return []
             try:
-                piece = self._socket.recv(_CHUNK_BYTES)
+                num_bytes = self._socket.recv_into(self._piece)
             except OSError:  # reset, or closed here by another thread
                 return None
-            if not piece:
+            if num_bytes == 0:
                 return None
-            self._inbox += piece
+            self._inbox += self._piece[:num_bytes]
         return messages
 
     def end(self) -> None:

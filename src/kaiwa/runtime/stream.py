@@ -33,7 +33,8 @@ class Stream(Iterator[Event]):
         self._events: deque[Event] = deque()
         self._is_over = True
         self._loop = loop
-        self._request = new_request(_ThreadReader(self._arrived))
+        self._reader = _ThreadReader(self._arrived)
+        self._request = new_request(self._reader)
         loop.submit(self._request)
         self._is_over = False
 
@@ -79,6 +80,13 @@ class Stream(Iterator[Event]):
         self._is_over = True
         self._loop.cancel(self._request)
         self._arrived.put(None)
+
+    def forward(self, reader: Reader) -> None:
+        """Let `reader` have all events, what has come already included, and nobody who iterates.
+
+        It is called in the engine's thread, which saves another the work of handing events on.
+        """
+        self._reader.forward(reader)
 
     def __del__(self) -> None:
         if not self._is_over:
@@ -148,12 +156,31 @@ class _ThreadReader:
 
     def __init__(self, arrived: queue.SimpleQueue[list[Event] | BaseException | None]) -> None:
         self._arrived = arrived
+        self._other: Reader | None = None
+        self._mutex = threading.Lock()
+
+    def forward(self, other: Reader) -> None:
+        """Hand all events to `other` from now on, and first those that nobody has taken."""
+        with self._mutex:
+            self._other = other
+            while not self._arrived.empty():
+                self._hand_over(self._arrived.get())
 
     def deliver(self, events: list[Event]) -> None:
-        self._arrived.put(events)
+        with self._mutex:
+            self._hand_over(events)
 
     def fail(self, error: BaseException) -> None:
-        self._arrived.put(error)
+        with self._mutex:
+            self._hand_over(error)
+
+    def _hand_over(self, item: list[Event] | BaseException | None) -> None:
+        if self._other is None:
+            self._arrived.put(item)
+        elif isinstance(item, BaseException):
+            self._other.fail(item)
+        elif item is not None:
+            self._other.deliver(item)
 
 
 class _TaskReader:

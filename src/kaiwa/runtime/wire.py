@@ -112,10 +112,10 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The next event of an answer."""
+    """The next events of an answer, as many as have come at once."""
 
     number: int
-    event: Event
+    events: Sequence[Event]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Failed:
 Reply = Value | Begun | Part | End | Failed
 
 
-def portable(error: Exception) -> Exception:
+def portable(error: BaseException) -> Exception:
     """An error as it can cross, or one in words where it cannot.
 
     One that is not Kaiwa's carries a note that says where in the other process it comes from.
@@ -148,9 +148,10 @@ def portable(error: Exception) -> Exception:
 
     error.add_note("".join(["in the model's process: ", *traceback.format_exception(error)]).rstrip())
     try:
-        pickle.loads(pickle.dumps(error))
+        crossed = pickle.loads(pickle.dumps(error))
+        assert isinstance(crossed, Exception)
     except Exception:  # noqa: BLE001  whatever a foreign class raises when it is taken apart
         translated = KaiwaError(f"{type(error).__name__} in the model's process: {error}")
         translated.add_note(error.__notes__[-1])
         return translated
-    return error
+    return crossed

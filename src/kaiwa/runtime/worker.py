@@ -13,11 +13,14 @@ import signal
 import socket
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaiwa.errors import InvalidOption, did_you_mean
+from kaiwa.events import Event, Finished
 from kaiwa.runtime.channel import Channel
 from kaiwa.runtime.child import OTHER_VERSION_EXIT_CODE
 from kaiwa.runtime.wire import (
@@ -43,6 +46,7 @@ from kaiwa.runtime.wire import (
 
 if TYPE_CHECKING:
     from kaiwa.runtime.admission import PooledModel
+    from kaiwa.runtime.stream import Stream
 
 
 def main(descriptor: int, version: str) -> None:
@@ -89,7 +93,8 @@ class Worker:
     def _take(self, message: object) -> None:
         match message:
             case Ask():
-                self._running[message.number] = answer = _Answer(self._channel.send, message)
+                forget = partial(self._running.pop, message.number, None)
+                self._running[message.number] = answer = _Answer(message, self._channel.send, forget)
                 self._start(self._answer, answer)
             case Stop():
                 if running := self._running.get(message.number):
@@ -128,10 +133,7 @@ class Worker:
 
     def _answer(self, answer: _Answer) -> None:
         assert self._model is not None
-        try:
-            answer.run(self._model)
-        finally:
-            del self._running[answer.ask.number]
+        answer.run(self._model)
 
     def _close(self) -> None:
         if self._model is not None:
@@ -140,65 +142,77 @@ class Worker:
 
 
 class _Answer:
-    """A call that runs, in a thread of its own."""
+    """A call that runs. As the reader of a stream it is given events in the engine's thread, and waits for nothing."""
 
-    def __init__(self, send: Callable[[object], None], ask: Ask) -> None:
-        self.ask = ask
+    def __init__(self, ask: Ask, send: Callable[[object], None], forget: Callable[[], object]) -> None:
+        self._ask = ask
         self._send = send
+        self._forget = forget
+        self._mutex = threading.Lock()
+        self._stream: Stream | None = None
+        self._held: deque[Event] = deque()
+        """Events that nobody has asked for yet: an answer is no longer than the context."""
         self._credit = WINDOW
-        self._changed = threading.Condition()
-        self._stream: Any = None
         self._is_stopped = False
         self._is_quiet = False
 
     def run(self, model: PooledModel) -> None:
-        """Call the method, and send what it gives."""
-        number = self.ask.number
+        """Call the method; a thread of its own, because prompts take time to render."""
         try:
-            result = getattr(model, self.ask.method)(*self.ask.arguments, **self.ask.options)
-            if not self.ask.is_stream:
-                self._send(Value(number, result))
-                return
-            self._send(Begun(number))
-            with contextlib.closing(result):
-                self._send_all(result)
-            self._send(End(number))
+            result = getattr(model, self._ask.method)(*self._ask.arguments, **self._ask.options)
         except Exception as error:  # noqa: BLE001  whoever called raises it
-            self._send(Failed(number, portable(error)))
+            self.fail(error)
+            return
+        if not self._ask.is_stream:
+            self._finish(Value(self._ask.number, result))
+            return
+        self._send(Begun(self._ask.number))
+        self._stream = result
+        if self._is_stopped:  # before there was something to stop
+            result.cancel()
+        result.forward(self)
+
+    def deliver(self, events: list[Event]) -> None:
+        with self._mutex:
+            self._held.extend(events)
+            self._send_held()
+
+    def fail(self, error: BaseException) -> None:
+        with self._mutex:
+            self._credit = len(self._held)
+            self._send_held()
+            self._finish(Failed(self._ask.number, portable(error)))
 
     def stop(self, *, is_quiet: bool) -> None:
-        """End the answer within a step, from another thread."""
-        with self._changed:
+        """End the answer within a step."""
+        with self._mutex:
             self._is_quiet = self._is_quiet or is_quiet
             self._is_stopped = True
-            self._changed.notify()
-        self._stop_stream()
+            self._send_held()
+        if self._stream is not None:
+            self._stream.cancel()
 
     def allow(self, num_events: int) -> None:
         """Let so many more events be sent."""
-        with self._changed:
+        with self._mutex:
             self._credit += num_events
-            self._changed.notify()
+            self._send_held()
 
-    def _send_all(self, stream: Any) -> None:
-        self._stream = stream
-        if self._is_stopped:  # before there was something to stop
-            self._stop_stream()
-        for event in stream:
-            self._wait_for_credit()
-            if self._is_quiet:
-                break
-            self._send(Part(self.ask.number, event))
+    def _send_held(self) -> None:
+        """Send what may be sent; all of it where the answer is stopped, and nothing where nobody listens."""
+        count = len(self._held) if self._is_stopped else min(self._credit, len(self._held))
+        if count == 0:
+            return
+        events = [self._held.popleft() for _ in range(count)]
+        self._credit -= count
+        if not self._is_quiet:
+            self._send(Part(self._ask.number, events))
+        if isinstance(events[-1], Finished):
+            self._finish(End(self._ask.number))
 
-    def _wait_for_credit(self) -> None:
-        with self._changed:
-            while self._credit == 0 and not self._is_stopped:
-                self._changed.wait()
-            self._credit = max(self._credit - 1, 0)
-
-    def _stop_stream(self) -> None:
-        if self._stream is not None:
-            self._stream.cancel()
+    def _finish(self, last: Value | End | Failed) -> None:
+        self._send(last)
+        self._forget()
 
 
 def _volunteer() -> None:
