@@ -29,6 +29,7 @@ from kaiwa.errors import (
 )
 from kaiwa.events import Finished, Progress, TextDelta
 from kaiwa.runtime import child, wire
+from kaiwa.runtime.llm import LLM
 from kaiwa.runtime.pool import ModelPool
 from kaiwa.runtime.process import ModelProcess, in_child
 from kaiwa.runtime.shelf import State as PoolState
@@ -63,6 +64,8 @@ def test_it_answers_as_the_model_itself() -> None:
         assert seen == [Progress("load", 1, 2, "tensors")]
         assert (it.card.name, it.card.engine, it.sampling.temperature) == ("small", "scripted", 0.7)
         assert it.pid != os.getpid()
+        assert it.chat_template is not None
+        assert "<|im_start|>" in it.chat_template
         reply = it.chat("Hi")
         assert (reply.text, reply.finish_reason) == ("Hello", "stop")
         events = list(it.stream("Hi", max_new_tokens=3))
@@ -347,6 +350,11 @@ def test_a_program_may_forget_to_close_it() -> None:
     pid, text = ran.stdout.split()
     assert (text, ran.stderr) == ("Hello", "")
     assert not is_running(int(pid))
+
+
+def test_it_has_all_that_a_model_here_has() -> None:
+    names = {name for name in dir(LLM) if not name.startswith("_")}
+    assert names - set(dir(ModelProcess)) == {"from_parts"}
 
 
 def test_whoever_only_speaks_to_a_process_imports_no_more_than_that() -> None:

@@ -15,6 +15,11 @@ from kaiwa.runtime.embedding import Embedding
 class PooledModel(ChatModel, Protocol):
     """A model that can be unloaded: a `kaiwa.LLM`, here or in another process."""
 
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the model's chat template, or None where it has none."""
+        ...
+
     def chat(self, messages: Conversation, **options: Any) -> Reply:
         """The whole answer. Raises what `stream` raises."""
         ...

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from kaiwa.chat.address import is_address
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.reply import collect
 from kaiwa.engines.engine import Pooling
@@ -67,6 +68,11 @@ class ModelProcess:
     def sampling(self) -> Sampling:
         """The options that hold where a call gives none: those of the model's own generation config."""
         return self._supervisor.ready.sampling
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the model's chat template, or None where it has none."""
+        return self._supervisor.ready.chat_template
 
     @property
     def state(self) -> State:
@@ -185,8 +191,12 @@ class ModelProcess:
 
 
 def isolated(model: str | os.PathLike[str], **options: Any) -> Load:
-    """How a pool loads a model where nobody says otherwise: in a child, but on Windows, which has no socket pairs."""
-    return in_process(model, **options) if sys.platform == "win32" else in_child(model, **options)
+    """How a pool loads a model where nobody says otherwise: in a child.
+
+    A server's address needs none, and Windows has no socket pairs.
+    """
+    is_here = sys.platform == "win32" or is_address(model)
+    return in_process(model, **options) if is_here else in_child(model, **options)
 
 
 def in_child(model: str | os.PathLike[str], **options: Any) -> Load:

@@ -54,6 +54,7 @@ class Ready:
 
     card: ModelCard
     sampling: Sampling
+    chat_template: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,17 +61,17 @@ def main(descriptor: int, version: str) -> None:
     Worker(Channel(socket.socket(fileno=descriptor))).run()
 
 
-def load_llm(**options: Any) -> PooledModel:
+def load_llm(*, model: str | os.PathLike[str], **options: Any) -> PooledModel:
     """A `kaiwa.LLM`. Raises `InvalidOption` for an option that it does not know."""
     import inspect
 
     from kaiwa.runtime.llm import LLM
 
-    known = inspect.signature(LLM).parameters
+    known = inspect.signature(LLM.__init__).parameters
     for name in options:
         if name not in known:
             raise InvalidOption(f"a model has no option {name!r}", hint=did_you_mean(name, known))
-    return LLM(**options)
+    return LLM(model, **options)
 
 
 class Worker:
@@ -122,7 +122,7 @@ class Worker:
             self._channel.send(NotLoaded(portable(error)))
             return
         gc.freeze()  # what was loaded stays, and need not be looked through again and again
-        self._channel.send(Ready(self._model.card, self._model.sampling))
+        self._channel.send(Ready(self._model.card, self._model.sampling, self._model.chat_template))
 
     def _admit(self, num_bytes: int) -> None:
         self._channel.send(Planned(num_bytes))
