@@ -111,6 +111,17 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gave, as the model reads it. `is_error` says that the tool failed, and `content` how."""
+
+    name: str
+    content: str
+    call_id: str
+    is_error: bool = False
+    text: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenToolCall:
     """What begins as a call and is none: the text as the model wrote it, shown like any other, and the reason.
 
@@ -160,6 +171,7 @@ Event = (
     | ToolCallDelta
     | ToolCall
     | BrokenToolCall
+    | ToolResult
     | Queued
     | PromptProgress
     | Finished

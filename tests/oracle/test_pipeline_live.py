@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from transformers.utils import get_json_schema, logging
 
 import write_pipeline_golden
-from compat.test_function_schema import many, weather
-from kaiwa.compat.transformers.function_schema import schema_of
+from documented_functions import FUNCTIONS
+from kaiwa.chat.tool_schema import describe
 
 pytestmark = pytest.mark.oracle
 logging.disable_progress_bar()  # a bar leaves a thread behind
 
 
-@pytest.mark.parametrize("function", [weather, many])
-def test_a_function_is_the_same_tool(function: Callable[..., Any]) -> None:
-    assert schema_of(function) == get_json_schema(function)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_the_same_tool(name: str) -> None:
+    assert describe(FUNCTIONS[name]) == get_json_schema(FUNCTIONS[name])
 
 
 def test_golden_answers_are_what_transformers_says_today() -> None:

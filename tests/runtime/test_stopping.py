@@ -13,6 +13,8 @@ from kaiwa.engines.engine import Sampled, Slice
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.errors import KaiwaError, NumericalError
 from kaiwa.events import Finished, Queued
+from kaiwa.runtime.request import Reader, Request
+from kaiwa.runtime.stream import Stream
 from small_model import echoes, model, says, until
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
@@ -253,3 +255,15 @@ def test_closing_the_model_wakes_who_waits() -> None:
     assert "was closed" in str(errors[0])
     with pytest.raises(KaiwaError, match="was closed"):
         list(first)
+
+
+def test_a_request_that_is_left_before_it_is_handed_over_harms_nobody() -> None:
+    llm = model(says("Hi"))
+
+    def new_request(reader: Reader) -> Request:
+        request = llm._ask("Hi")(reader)
+        llm._loop.cancel(request)
+        return request
+
+    assert "".join(event.text for event in Stream(llm._loop, new_request)) == "Hi"
+    assert llm.chat("Hi").text == "Hi", "the engine's thread lives on"

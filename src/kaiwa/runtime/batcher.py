@@ -72,8 +72,8 @@ class Batcher:
         self._has_moved = True
 
     def cancel(self, request: Request) -> None:
-        """End a request with what there is; one that is finished stays as it is."""
-        if request.state is not State.FINISHED:
+        """End a request with what there is; one that is finished, or was never added, stays as it is."""
+        if request.state is not State.FINISHED and request.number >= 0:
             self._attempt(request, lambda request: self._deliver(request, request.stop()))
 
     def step(self) -> None:

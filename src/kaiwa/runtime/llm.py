@@ -13,20 +13,25 @@ from typing import Any, Self
 
 from kaiwa.chat.address import is_address
 from kaiwa.chat.model import ModelCard
+from kaiwa.chat.tools import ToolLike, schemas
 from kaiwa.engines.engine import Engine, Pooling
 from kaiwa.errors import InvalidMessages, InvalidOption, TemplateError
 from kaiwa.events import Progress, Reply
 from kaiwa.messages import Conversation, normalize
 from kaiwa.runtime import embedding
+from kaiwa.runtime.answer_shape import AnswerShape
 from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.batcher import Batcher, Batching
 from kaiwa.runtime.embedding import Embedding
 from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
 from kaiwa.runtime.loop import MAX_WAITING, Loop
-from kaiwa.runtime.request import Prompt, Reader, Request
-from kaiwa.runtime.stream import AsyncStream, Stream, collect
+from kaiwa.runtime.request import Constraint, Prompt, Reader, Request
+from kaiwa.runtime.stream import AsyncStream, NewRequest, Stream, collect
 from kaiwa.sampling import MAX_SEED, Sampling
+from kaiwa.text.answer_format import AnswerFormat
 from kaiwa.text.chat_template import ChatTemplate
+from kaiwa.text.grammar import Grammars
+from kaiwa.text.stream_parser import StreamParser
 from kaiwa.text.tokenizer import Tokenizer
 
 
@@ -48,8 +53,15 @@ class LLM:
     `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
     loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
 
-    The calls that answer take the options of `kaiwa.Sampling` by keyword, and besides `tools` and `template_variables`,
-    which go to the model's chat template.
+    The calls that answer a conversation take the options of `kaiwa.Sampling` by keyword, and besides:
+
+    - `tools`: functions, or their schemas in the words of the OpenAI API; `tool_choice` ("auto", "none", "required" or
+      a tool by name) and `parallel_tool_calls`. The arguments of a call always fit the schema.
+    - `response_format`: `{"type": "json_object"}` or `{"type": "json_schema", "json_schema": {"schema": …}}`.
+    - `template_variables`, which the chat template knows, such as `enable_thinking`.
+    - `continue_final_message`: go on with the last message instead of answering it.
+    - `num_logprobs`: tell the probability of each token, and those of so many more in its place.
+    - `client`: who asks. Several are served in turn, and nobody uses what was computed for another.
 
     Raises `ModelNotFound`, `DownloadFailed`, `UnusableFile`, `UnsupportedModel`, `OutOfMemory` or `CacheFailed`;
     `InvalidOption` for an impossible `threads`, `context_length`, `quantization`, `kv_dtype` or `engine`.
@@ -103,6 +115,8 @@ class LLM:
 
     def _hold(self, parts: Parts, batching: Batching, max_waiting: int) -> None:
         self._parts = parts
+        self._answer_format = AnswerFormat.of(parts.template) if parts.template else AnswerFormat()
+        self._grammars = Grammars(parts.tokenizer, vocab_size=parts.engine.info.vocab_size)
         self._loop = Loop(Batcher(parts.engine, batching), max_waiting=max_waiting)
 
     @property
@@ -134,28 +148,12 @@ class LLM:
         """The whole answer to a conversation. Takes and raises what `stream` does."""
         return collect(self.stream(messages, **options))
 
-    def stream(
-        self,
-        messages: Conversation,
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        continue_final_message: bool | None = None,
-        num_logprobs: int | None = None,
-        client: str = "",
-        **options: Any,
-    ) -> Stream:
+    def stream(self, messages: Conversation, **options: Any) -> Stream:
         """The events of the answer, as they come; the last is `Finished`. Closing the stream stops the work.
 
-        `continue_final_message` lets the model go on with the last message instead of answering it.
-
-        Raises `InvalidOption`, `InvalidMessages`, `TemplateError` or `ContextOverflow` at once.
+        Raises `InvalidOption`, `InvalidMessages`, `TemplateError`, `ContextOverflow` or `Busy` at once.
         """
-        asked = self._asked(options, client=client, num_logprobs=num_logprobs)
-        is_continued = bool(continue_final_message)
-        return Stream(
-            self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables, is_continued))
-        )
+        return Stream(self._loop, self._ask(messages, **options))
 
     def stream_text(
         self,
@@ -179,26 +177,12 @@ class LLM:
         """As `chat`, without ever blocking the event loop. Cancelling the task stops the work within a step."""
         return collect([event async for event in self.astream(messages, **options)])
 
-    def astream(
-        self,
-        messages: Conversation,
-        *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        template_variables: Mapping[str, Any] | None = None,
-        continue_final_message: bool | None = None,
-        num_logprobs: int | None = None,
-        client: str = "",
-        **options: Any,
-    ) -> AsyncStream:
+    def astream(self, messages: Conversation, **options: Any) -> AsyncStream:
         """As `stream`, without ever blocking the event loop. Closing it, or cancelling its task, stops the work.
 
         Raises `InvalidOption` at once, and what else `stream` raises before the first event.
         """
-        asked = self._asked(options, client=client, num_logprobs=num_logprobs)
-        is_continued = bool(continue_final_message)
-        return AsyncStream(
-            self._loop, lambda reader: asked(reader, self._read(messages, tools, template_variables, is_continued))
-        )
+        return AsyncStream(self._loop, self._ask(messages, **options))
 
     def astream_text(
         self,
@@ -233,11 +217,13 @@ class LLM:
         self,
         messages: Conversation,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[ToolLike] | None = None,
         template_variables: Mapping[str, Any] | None = None,
     ) -> int:
         """How many tokens the conversation takes as a prompt."""
-        return len(self._read(messages, tools, template_variables))
+        shown = schemas(tools) if tools else None
+        prompt = self._template.render(normalize(messages), tools=shown, variables=template_variables)
+        return len(self._parts.tokenizer.encode_prompt(prompt))
 
     def tokenize(self, text: str) -> list[int]:
         """The token ids of ordinary text; nothing in it is read as a special token."""
@@ -286,27 +272,54 @@ class LLM:
             return sampling
         return replace(sampling, seed=int.from_bytes(os.urandom(8), "big") & MAX_SEED)
 
-    def _read(
-        self,
-        messages: Conversation,
-        tools: Sequence[Mapping[str, Any]] | None,
-        template_variables: Mapping[str, Any] | None,
-        continue_final_message: bool = False,
-    ) -> list[int]:
-        """The token ids of a conversation as a prompt."""
+    @property
+    def _template(self) -> ChatTemplate:
         template = self._parts.template
         if template is None:
             raise TemplateError(
                 f"{self._parts.name} has no chat template: it continues text, and was not made to converse",
                 hint="choose a model whose name says Instruct, Chat or it",
             )
-        prompt = template.render(
-            normalize(messages),
-            tools=tools,
-            variables=template_variables,
-            continue_final_message=continue_final_message,
-        )
-        return self._parts.tokenizer.encode_prompt(prompt)
+        return template
+
+    def _ask(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[ToolLike] | None = None,
+        tool_choice: str | Mapping[str, Any] = "auto",
+        parallel_tool_calls: bool = True,
+        response_format: Mapping[str, Any] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        continue_final_message: bool | None = None,
+        num_logprobs: int | None = None,
+        client: str = "",
+        **options: Any,
+    ) -> NewRequest:
+        """What makes a request of a conversation. Options are checked now, the rest when it is made."""
+        asked = self._asked(options, client=client, num_logprobs=num_logprobs)
+        shape = AnswerShape.read(tools, tool_choice, parallel_tool_calls, response_format)
+
+        def new_request(reader: Reader) -> Request:
+            template, tokenizer, turns = self._template, self._parts.tokenizer, normalize(messages)
+            shape.check(self._answer_format, template)
+            prompt = template.render(
+                turns,
+                tools=shape.shown_tools,
+                variables=template_variables,
+                continue_final_message=bool(continue_final_message),
+            )
+            continued = turns[-1].content if continue_final_message else ""
+            answer = self._answer_format.after(prompt.text, continued=continued)
+            return asked(
+                reader,
+                tokenizer.encode_prompt(prompt),
+                parser=shape.parser(answer),
+                shown=answer.shown(tokenizer.special_tokens),
+                constraint=shape.grammar(answer, self._grammars),
+            )
+
+        return new_request
 
     def _asked(
         self,
@@ -315,18 +328,26 @@ class LLM:
         client: str,
         num_logprobs: int | None,
         end_ids: Collection[int] | None = None,
-    ) -> Callable[[Reader, list[int]], Request]:
+    ) -> Callable[..., Request]:
         """What makes a request of a reader and a prompt's tokens, which begins to count the time now."""
         asked_at = time.perf_counter()
         sampling = self._with_seed(options)
         _check_num_logprobs(num_logprobs)
         tokenizer, info = self._parts.tokenizer, self._parts.engine.info
+        ends = tokenizer.end_ids if end_ids is None else end_ids
 
-        def new_request(reader: Reader, token_ids: list[int]) -> Request:
+        def new_request(
+            reader: Reader,
+            token_ids: list[int],
+            *,
+            parser: StreamParser | None = None,
+            shown: Collection[str] = (),
+            constraint: Constraint | None = None,
+        ) -> Request:
             prompt = Prompt(token_ids, sampling, asked_at, client, num_logprobs)
             prompt.check(info)
-            text = AnswerText(tokenizer, end_ids=tokenizer.end_ids if end_ids is None else end_ids, stop=sampling.stop)
-            return Request(prompt, text, reader, context_length=info.context_length)
+            text = AnswerText(tokenizer, end_ids=ends, stop=sampling.stop, parser=parser, shown=shown)
+            return Request(prompt, text, reader, context_length=info.context_length, constraint=constraint)
 
         return new_request
 

@@ -28,8 +28,22 @@ class Constraint(Protocol):
         """The mask in the layout of `Slice.allowed`; None where all may come."""
         ...
 
+    def num_free(self, token_ids: Sequence[int]) -> int:
+        """After how many of these tokens all may still come: so many may be guessed."""
+        ...
+
     def push(self, token_id: int) -> None:
-        """A token was sampled."""
+        """A token was sampled, or forced."""
+        ...
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all tokens may come next."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing may follow."""
         ...
 
 
@@ -114,7 +128,7 @@ class Request(Job):
     @property
     def max_guesses(self) -> int:
         """How many guesses the next slice may have, so that the answer ends where it would end without."""
-        if self.state is not State.WRITING or self._constraint is not None:
+        if self.state is not State.WRITING or (self._constraint is not None and not self._constraint.is_free):
             return 0
         return self._max_new_tokens - self.generated_tokens - 1
 
@@ -131,6 +145,8 @@ class Request(Job):
         token_ids = self.token_ids[self.num_computed : end]
         if end < len(self.token_ids):
             return Slice(self.sequence, token_ids, sample=False)
+        if self._constraint is not None:
+            guesses = guesses[: self._constraint.num_free(guesses)]
         return Slice(
             self.sequence,
             [*token_ids, *guesses] if guesses else token_ids,
@@ -158,12 +174,13 @@ class Request(Job):
                 self._has_called = self._has_called or isinstance(event, ToolCall)
                 self._is_thinking = isinstance(event, ReasoningDelta)
             self._reasoning_tokens += self._is_thinking
+            if self._constraint is not None:
+                self._constraint.push(token_id)
+                is_over = is_over or self._constraint.is_done
             if is_over:
                 return events + self._finish("stop")
             if self.generated_tokens == self._max_new_tokens:
                 return events + self._finish("length")
-            if self._constraint is not None:
-                self._constraint.push(token_id)
         return events
 
     def stop(self) -> list[Event]:

@@ -65,11 +65,22 @@ class Grammar:
         self.is_done = False
         """Whether nothing may follow but the end."""
 
+    @property
+    def is_free(self) -> bool:
+        """Whether all tokens may come next."""
+        return self._matcher is None
+
     def allowed(self) -> bytes | None:
         """The tokens that may come next, as `Slice.allowed` has them; None where all may."""
         if self._matcher is None:
             return None
         return self._matcher.compute_bitmask()[: self._num_bytes]
+
+    def num_free(self, token_ids: Sequence[int]) -> int:
+        """After how many of these tokens, should they come, all may still come."""
+        if self._trigger is None or not self.is_free:
+            return 0
+        return next((n for n, token_id in enumerate(token_ids) if token_id == self._trigger.token_id), len(token_ids))
 
     def forced(self) -> tuple[int, ...]:
         """Tokens that must come next, whatever a model thinks of them: they are computed and pushed, but not drawn."""

@@ -23,8 +23,8 @@ _ENFORCED = frozenset(
     minimum maximum exclusiveMinimum exclusiveMaximum multipleOf nullable""".split()  # noqa: SIM905
 )
 _ANNOTATIONS = frozenset(
-    """title description default examples example deprecated readOnly writeOnly $schema $id $comment strict
-    contentEncoding contentMediaType return""".split()  # noqa: SIM905
+    """title description default examples example deprecated readOnly writeOnly $schema $id $comment
+    contentEncoding contentMediaType""".split()  # noqa: SIM905
 )
 """Keywords that say nothing about which values fit."""
 

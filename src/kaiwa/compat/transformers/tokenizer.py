@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
+from kaiwa.chat.tool_schema import describe
 from kaiwa.compat.transformers import placement
-from kaiwa.compat.transformers.function_schema import schema_of
 from kaiwa.compat.transformers.token_rows import TokenRows, padded, rows_of
 from kaiwa.errors import InvalidMessages, InvalidOption
 from kaiwa.extras import require
@@ -253,7 +253,7 @@ def schemas(tools: Iterable[Mapping[str, Any] | Callable[..., Any]] | None) -> l
     """Tools as JSON schemas, whether they were given so or as functions."""
     if tools is None:
         return None
-    return [tool if isinstance(tool, Mapping) else schema_of(tool) for tool in tools]
+    return [tool if isinstance(tool, Mapping) else describe(tool) for tool in tools]
 
 
 def check_template(source: str, *, tools: object, documents: object) -> None:
