@@ -80,6 +80,17 @@ if TYPE_CHECKING:
     from kaiwa.apps.task_list import TaskStatus as TaskStatus
     from kaiwa.apps.user import User as User
     from kaiwa.apps.user_session import user_session as user_session
+    from kaiwa.apps.widgets import Checkbox as Checkbox
+    from kaiwa.apps.widgets import DatePicker as DatePicker
+    from kaiwa.apps.widgets import MultiSelect as MultiSelect
+    from kaiwa.apps.widgets import NumberInput as NumberInput
+    from kaiwa.apps.widgets import RadioGroup as RadioGroup
+    from kaiwa.apps.widgets import Select as Select
+    from kaiwa.apps.widgets import Slider as Slider
+    from kaiwa.apps.widgets import Switch as Switch
+    from kaiwa.apps.widgets import Tab as Tab
+    from kaiwa.apps.widgets import Tags as Tags
+    from kaiwa.apps.widgets import TextInput as TextInput
     from kaiwa.apps.window import CopilotFunction as CopilotFunction
     from kaiwa.apps.window import send_window_message as send_window_message
     from kaiwa.compat.transformers.generation_config import GenerationConfig as GenerationConfig
@@ -179,6 +190,17 @@ _PUBLIC = {
     "TaskStatus": "kaiwa.apps.task_list",
     "User": "kaiwa.apps.user",
     "user_session": "kaiwa.apps.user_session",
+    "Checkbox": "kaiwa.apps.widgets",
+    "DatePicker": "kaiwa.apps.widgets",
+    "MultiSelect": "kaiwa.apps.widgets",
+    "NumberInput": "kaiwa.apps.widgets",
+    "RadioGroup": "kaiwa.apps.widgets",
+    "Select": "kaiwa.apps.widgets",
+    "Slider": "kaiwa.apps.widgets",
+    "Switch": "kaiwa.apps.widgets",
+    "Tab": "kaiwa.apps.widgets",
+    "Tags": "kaiwa.apps.widgets",
+    "TextInput": "kaiwa.apps.widgets",
     "CopilotFunction": "kaiwa.apps.window",
     "send_window_message": "kaiwa.apps.window",
 }

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from kaiwa.apps.calling import Calling
 from kaiwa.apps.chat_state import ChatState
 from kaiwa.apps.chats import Chats, Visitor, closing
+from kaiwa.apps.data_layer import Mirror
 from kaiwa.apps.definition import Declared, Definition
 from kaiwa.apps.handler_loop import HandlerLoop
 from kaiwa.apps.protocol.frames import Busy, Frame
@@ -112,6 +113,9 @@ class Service:
         Raises what the app raises.
         """
         self.loop.submit(self.calling.call("on_app_startup")).result()
+        layer = self.loop.submit(self.calling.call("data_layer")).result()
+        if layer is not None:
+            self.log.listen(Mirror(self.calling, layer).tell)
         for model in self.app.models:
             if model.preload:
                 self.loop.submit(self._preload(model))

@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -237,10 +238,13 @@ class ChatTester:
         self.wait(lambda: self.ask or (len(self.outcomes) > num_runs and not self.state.run_ids))
 
     def wait(self, is_true: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
-        """Wait for something that the page is to show."""
+        """Wait for something that the page is to show, or that the app is to do."""
+        until = time.monotonic() + timeout_s
         with self._changed:
-            if not self._changed.wait_for(is_true, timeout_s):
-                raise TimeoutError(f"it did not come true within {timeout_s:g} s. The chat:\n{self.transcript()}")
+            while not is_true():
+                if time.monotonic() > until:
+                    raise TimeoutError(f"it did not come true within {timeout_s:g} s. The chat:\n{self.transcript()}")
+                self._changed.wait(0.02)
 
     def transcript(self) -> str:
         """The chat in words, for errors and for reading."""

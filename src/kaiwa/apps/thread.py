@@ -23,12 +23,13 @@ def thread_of(session: Session, chat: Chat | None, state: ChatState) -> dict[str
         "userIdentifier": session.user.identifier if session.user else None,
         "tags": [],
         "metadata": {"chat_profile": session.profile, "chat_settings": plain(session.settings)},
-        "steps": [_message(thing) if isinstance(thing, Message) else _step(thing) for thing in things],
+        "steps": [message_dict(thing) if isinstance(thing, Message) else step_dict(thing) for thing in things],
         "elements": [element.model_dump() for element in state.elements.values()],
     }
 
 
-def _message(message: Message) -> dict[str, Any]:
+def message_dict(message: Message) -> dict[str, Any]:
+    """A message as one of Chainlit's steps."""
     return {
         "id": message.id,
         "parentId": message.parent_id,
@@ -43,7 +44,8 @@ def _message(message: Message) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def step_dict(step: Step) -> dict[str, Any]:
+    """A step, in the same words."""
     return {
         "id": step.id,
         "parentId": step.parent_id,
