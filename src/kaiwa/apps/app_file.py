@@ -23,9 +23,7 @@ def load_app(path: Path) -> Definition:
     if not path.is_file():
         near = [entry.name for entry in path.parent.glob("*.py")] if path.parent.is_dir() else []
         raise InvalidApp(f"there is no file {path}", hint=did_you_mean(path.name, near) if near else "check the path")
-    _forget_modules_of(path.parent)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+    _read_from(path.parent)
     with as_default(Definition(path.stem.replace("_", " ").replace("-", " ").capitalize())) as default:
         module = _run(path)
     made = {id(value): value for value in vars(module).values() if isinstance(value, Definition)}
@@ -74,9 +72,16 @@ def _what(error: BaseException) -> str:
     return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
 
 
-def _forget_modules_of(folder: Path) -> None:
-    """Let what the app imports from its own folder be read again."""
+_folders: list[Path] = []
+"""Where apps were read from so far; the last one is where modules are looked for first."""
+
+
+def _read_from(folder: Path) -> None:
+    """Let modules be imported from this folder, and those that came from an app's folder be read again."""
+    if folder not in _folders:
+        _folders.append(folder)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file and Path(file).is_relative_to(folder) and not name.startswith("kaiwa.") and name != "__main__":
+        if file and name != "__main__" and any(Path(file).is_relative_to(one) for one in _folders):
             del sys.modules[name]
+    sys.path[:] = [str(folder), *(entry for entry in sys.path if entry != str(folder))]

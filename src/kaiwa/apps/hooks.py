@@ -109,7 +109,7 @@ class Hooks:
                 takes += " or fewer of these from the left" if len(hook.parameters) > 1 else " or ()"
             raise InvalidHook(
                 f"{_written(hook, name)} calls its function with {takes}, and {_place(function)} takes "
-                f"{inspect.signature(function)}",
+                f"{_bare(inspect.signature(function))}",
                 hint=f"write def {getattr(function, '__name__', 'function')}({', '.join(hook.parameters)})",
             )
 
@@ -127,6 +127,14 @@ def num_arguments(hook: Hook, function: Function) -> int | None:
             continue
         return number
     return None
+
+
+def _bare(signature: inspect.Signature) -> inspect.Signature:
+    """Without types, which are not what is wrong."""
+    empty = inspect.Parameter.empty
+    return signature.replace(
+        parameters=[one.replace(annotation=empty) for one in signature.parameters.values()], return_annotation=empty
+    )
 
 
 def _written(hook: Hook, name: str) -> str:

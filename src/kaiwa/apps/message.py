@@ -157,22 +157,15 @@ class Message:
 
     def end(self, outcome: Outcome) -> None:
         """End the streaming with the run that it began in."""
-        context = self._context
-        if context is None or self._state is not _State.STREAMING:
-            return
-        self._state = _State.SENT
-        finished = MessageFinished(
-            message_id=self.id,
-            state=outcome,
-            finish_reason=self.finish_reason,
-            usage=self.usage,
-            timings=self.timings,
-        )
-        context.session.emit(*self._parts.end(), finished, KeepText(self.id, self.content))
+        if self._context is not None and self._state is _State.STREAMING:
+            self._state = _State.SENT
+            finished = self._finished(outcome)
+            self._context.session.emit(*self._parts.end(), finished, KeepText(self.id, self.content))
 
     def record(self, state: records.MessageState = "done") -> records.Message:
         """As pages know it."""
-        return self._base(state).model_copy(update={"parts": self._parts.records()})
+        ended = {"finish_reason": self.finish_reason, "usage": self.usage, "timings": self.timings}
+        return self._base(state).model_copy(update={"parts": self._parts.records(), **ended})
 
     @classmethod
     def from_record(cls, record: records.Message) -> Message:
@@ -234,6 +227,7 @@ class Message:
         return json.dumps(content, indent=2, ensure_ascii=False, default=str)
 
     def _base(self, state: records.MessageState) -> records.Message:
+        """All but the parts, which grow, and what only the end knows."""
         return records.Message(
             id=self.id,
             role=self.role,
@@ -248,9 +242,6 @@ class Message:
             element_ids=tuple(element.id for element in self.elements),
             tags=tuple(self.tags),
             metadata=self.metadata,
-            finish_reason=self.finish_reason,
-            usage=self.usage,
-            timings=self.timings,
         )
 
     async def _begin(self, state: Literal["streaming", "done"]) -> Context:
@@ -292,18 +283,26 @@ class Message:
         """Show the message as it is now: with a word where pages know it, or as a whole."""
         context = self._context or current()
         await self._send_attachments(context)
-        base = self._base("done")
-        if base.model_copy(update={"finish_reason": None, "usage": None, "timings": None}) != self._told:
-            self._told = base.model_copy(update={"finish_reason": None, "usage": None, "timings": None})
-            self._parts.end()
+        told = self._base("done")
+        ends = self._parts.end() if state == "done" else []
+        if told != self._told:
+            self._told = told
             context.emit(MessageUpdated(message=self.record(state)))
-            if state == "done":
-                self._state = _State.SENT
-        elif state == "done":
-            self.end("done")
+        elif state == "done" and self._state is _State.STREAMING:
+            context.emit(*ends, self._finished("done"))
         if state == "done":
+            self._state = _State.SENT
             context.session.growing.pop(self.id, None)
             context.emit(KeepText(self.id, self.content))
+
+    def _finished(self, outcome: Outcome) -> MessageFinished:
+        return MessageFinished(
+            message_id=self.id,
+            state=outcome,
+            finish_reason=self.finish_reason,
+            usage=self.usage,
+            timings=self.timings,
+        )
 
     async def _send_attachments(self, context: Context) -> None:
         """Send elements that are new, and keep what buttons mean."""

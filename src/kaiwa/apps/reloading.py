@@ -14,6 +14,7 @@ from kaiwa.apps.service import Service
 from kaiwa.errors import InvalidApp
 
 POLL_S = 0.4
+SETTLE_S = 0.05
 _SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__"})
 
 _logger = logging.getLogger("kaiwa.apps")
@@ -39,9 +40,12 @@ class Watcher:
     def _watch(self) -> None:
         while not self._is_over.wait(POLL_S):
             seen = self._look()
-            if seen != self._seen:
-                self._seen = seen
-                self._read_again()
+            if seen == self._seen:
+                continue
+            while seen != (seen := self._look()):  # until whoever writes has written all
+                self._is_over.wait(SETTLE_S)
+            self._seen = seen
+            self._read_again()
 
     def _read_again(self) -> None:
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from kaiwa.apps.calling import Calling
 from kaiwa.apps.chat_state import ChatState
@@ -21,21 +21,11 @@ from kaiwa.apps.storage.log import Log, Written
 from kaiwa.apps.storage.replay import replay
 from kaiwa.apps.watchdog import Watchdog
 from kaiwa.errors import KaiwaError
-from kaiwa.runtime.admission import Admission, Load, PooledModel
-from kaiwa.runtime.llm import LLM
+from kaiwa.runtime.admission import Load
 from kaiwa.runtime.pool import ModelPool
+from kaiwa.runtime.process import in_process
 
 _logger = logging.getLogger("kaiwa.apps")
-
-
-def in_this_process(name: str, options: Mapping[str, Any]) -> Load:
-    """A load of a model into the app's own process."""
-
-    def load(admission: Admission) -> PooledModel:
-        admission.admit(0)
-        return LLM(name, on_progress=admission.report, **options)
-
-    return load
 
 
 class Audience(Protocol):
@@ -62,7 +52,7 @@ class Service:
     """Everything that an app needs while people use it.
 
     `folder` is where uploaded files are kept, and chats, unless `database_url` names another place for them.
-    `load_model` says how a model of this name and these options comes into memory.
+    `load_model` is how a model comes into memory, by its name and options: into this process, or into a child.
 
     Raises `StorageFailed` where chats cannot be kept there.
     """
@@ -73,7 +63,7 @@ class Service:
         folder: Path,
         *,
         database_url: str | None = None,
-        load_model: Callable[[str, Mapping[str, Any]], Load] = in_this_process,
+        load_model: Callable[..., Load] = in_process,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.database = Database(database_url) if database_url else Database.in_file(folder / "chats.sqlite3")
@@ -150,7 +140,7 @@ class Service:
         known = {status.name for status in self.pool.models()}
         for model in app.models:
             if model.key not in known:
-                self.pool.add(model.key, model.own_load or self._load_model(model.name, model.options))
+                self.pool.add(model.key, model.own_load or self._load_model(model.name, **model.options))
                 known.add(model.key)
             model.bind(self.pool)
         self.calling.app = app

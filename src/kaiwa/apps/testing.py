@@ -22,7 +22,7 @@ from kaiwa.apps.ids import new_id
 from kaiwa.apps.page import Identity, Page
 from kaiwa.apps.pages import Pages
 from kaiwa.apps.protocol import commands as c
-from kaiwa.apps.protocol.events import RunFinished
+from kaiwa.apps.protocol.events import RunFinished, RunStarted
 from kaiwa.apps.protocol.frames import PROTOCOL_VERSION, Accepted, Events, Frame, Rejected, Toast, Welcome
 from kaiwa.apps.protocol.records import Ask, Element, Message, Step
 from kaiwa.apps.service import Service
@@ -129,6 +129,8 @@ class ChatTester:
         self.outcomes: list[str] = []
         """How each run ended."""
         self.offset = 0
+        self._runs: dict[str | None, str] = {}
+        self._ended: set[str] = set()
         self._tester = tester
         self._page = page
         self._loop = loop
@@ -170,10 +172,13 @@ class ChatTester:
         self, text: str, *, files: Sequence[Path | str] = (), command: str | None = None, wait: bool = True
     ) -> Message:
         """Say something and, unless told otherwise, wait until the app has answered or asks; the last message."""
-        num_runs = len(self.outcomes)
+        message_id = new_id()
         file_ids = [self._upload(Path(file)) for file in files]
-        self.send("say", message_id=new_id(), text=text, file_ids=file_ids, command=command)
-        return self._last_after(num_runs, wait)
+        self.send("say", message_id=message_id, text=text, file_ids=file_ids, command=command)
+        self.wait(lambda: message_id in self.state.messages)
+        if wait:
+            self.wait(lambda: self.ask or self._runs.get(message_id) in self._ended)
+        return self.messages[-1]
 
     def click(self, label: str, *, wait: bool = True) -> None:
         """Press the button with this label or name; the latest of several."""
@@ -187,7 +192,8 @@ class ChatTester:
             self.send("answer", ask_id=self.ask.id, action_id=named[-1].id)
         else:
             self.send("press", action_id=named[-1].id)
-        self._last_after(num_runs, wait)
+        if wait:
+            self.wait_for_run(num_runs)
 
     def answer(
         self,
@@ -204,13 +210,15 @@ class ChatTester:
         file_ids = None if files is None else [self._upload(Path(file)) for file in files]
         self.send("answer", ask_id=ask_id, text=text, file_ids=file_ids, values=values)
         self.wait(lambda: ask_id not in self.state.asks)
-        self._last_after(num_runs, wait)
+        if wait:
+            self.wait_for_run(num_runs)
 
     def set(self, **values: Any) -> None:
         """Change the chat's settings."""
         num_runs = len(self.outcomes)
         self.send("change_settings", values=values)
-        self._last_after(num_runs, self._tester.app.hooks.find("on_settings_update") is not None)
+        if self._tester.app.hooks.find("on_settings_update") is not None:
+            self.wait_for_run(num_runs)
 
     def stop(self) -> None:
         """Stop the run, and wait until it has stopped."""
@@ -256,13 +264,6 @@ class ChatTester:
         """Close the page; the chat goes on."""
         asyncio.run_coroutine_threadsafe(self._leave(), self._loop).result(PATIENCE_S)
 
-    def _last_after(self, num_runs: int, wait: bool) -> Message:
-        if wait:
-            self.wait_for_run(num_runs)
-        else:
-            self.wait(lambda: self.state.messages)
-        return self.messages[-1]
-
     def _upload(self, path: Path) -> str:
         import mimetypes
 
@@ -300,7 +301,10 @@ class ChatTester:
                 self.offset = offset
                 for event in happened:
                     self.state.apply(event)
-                    if isinstance(event, RunFinished):
+                    if isinstance(event, RunStarted):
+                        self._runs[event.message_id] = event.run_id
+                    elif isinstance(event, RunFinished):
+                        self._ended.add(event.run_id)
                         self.outcomes.append(event.outcome)
             case Toast(text=text):
                 self.toasts.append(text)

@@ -13,7 +13,8 @@ from kaiwa.apps.storage.catalog import text_of
 
 def thread_of(session: Session, chat: Chat | None, state: ChatState) -> dict[str, Any]:
     """The chat with its messages and steps, oldest first."""
-    things: list[Message | Step] = [*state.messages.values(), *state.steps.values()]
+    said = [message for message in state.messages.values() if message.state != "queued"]
+    things: list[Message | Step] = [*said, *state.steps.values()]
     things.sort(key=lambda thing: thing.created_at if isinstance(thing, Message) else thing.started_at)
     return {
         "id": session.chat_id,

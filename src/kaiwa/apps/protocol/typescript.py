@@ -78,7 +78,7 @@ def _type(schema: Mapping[str, Any]) -> str:
         return " | ".join(json.dumps(value) for value in schema["enum"])
     for several in ("oneOf", "anyOf"):
         if several in schema:
-            return " | ".join(_type(one) for one in schema[several])
+            return " | ".join(dict.fromkeys(_type(one) for one in schema[several]))
     if schema.get("type") == "array":
         inner = _type(schema["items"])
         return f"({inner})[]" if "|" in inner else f"{inner}[]"

@@ -42,10 +42,10 @@ class SliderWidget(_Widget):
     """A number within bounds."""
 
     kind: Literal["slider"] = "slider"
-    initial: float
-    min: float
-    max: float
-    step: float
+    initial: int | float
+    min: int | float
+    max: int | float
+    step: int | float
 
 
 class SelectWidget(_Widget):
@@ -85,7 +85,7 @@ class NumberWidget(_Widget):
     """Any number, or none."""
 
     kind: Literal["number"] = "number"
-    initial: float | None = None
+    initial: int | float | None = None
     placeholder: str = ""
 
 
@@ -121,7 +121,7 @@ Widget = Annotated[
     Field(discriminator="kind"),
 ]
 
-SettingValue = bool | float | str | tuple[str, ...] | None
+SettingValue = bool | int | float | str | tuple[str, ...] | None
 
 
 class Tab(Record):
