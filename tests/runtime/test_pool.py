@@ -150,7 +150,7 @@ def test_a_failed_load_is_raised_to_all_who_waited_and_can_be_tried_again() -> N
         people = [threading.Thread(target=come) for _ in range(5)]
         for person in people:
             person.start()
-        until(lambda: pool.status("a").progress)
+        until(lambda: pool.status("a").num_waiting == 5)
         shop.gate.set()
         for person in people:
             person.join(10)

@@ -19,6 +19,7 @@ class ModelStatus:
     name: str
     state: State
     num_users: int
+    num_waiting: int
     is_pinned: bool
     num_bytes: int | None
     """What it takes with its context full; None where it is not in memory."""
@@ -51,6 +52,7 @@ class Room:
             name=place.name,
             state=place.state,
             num_users=place.num_users,
+            num_waiting=place.num_waiting,
             is_pinned=place.is_pinned,
             num_bytes=place.held_bytes,
             expires_in_s=max((place.expires_at or 0) - now, 0) if has_end else None,
