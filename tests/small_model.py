@@ -58,7 +58,9 @@ def echoes(**options: Any) -> ScriptedEngine:
 
 
 def model(engine: Any, **options: Any) -> LLM:
+    """An LLM around an engine. It makes no guesses unless asked to, so that tests can count steps."""
     parts = tokenizer()
+    options = {"speculation": False, **options}
     return LLM.from_parts(engine, parts, ChatTemplate.of(parts, CHATML), name="small", **options)
 
 

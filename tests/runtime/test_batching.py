@@ -44,7 +44,7 @@ def test_requests_join_and_leave_at_any_step() -> None:
 
 def test_a_prompt_that_many_ask_at_once_is_read_once() -> None:
     engine = echoes()
-    llm = model(engine, speculation=False)  # guesses that are wrong are computed, too
+    llm = model(engine)
     question = "What do you say to this? " * 40
     streams = [llm.stream(question) for _ in range(6)]
     replies = [collect(stream) for stream in streams]
@@ -96,7 +96,7 @@ def test_a_memory_that_is_too_small_makes_some_wait_and_changes_no_answer() -> N
 
 def test_an_answer_that_paused_goes_on_where_it_was() -> None:
     engine = says("0123456789" * 30, context_length=400, cache_tokens=450, delay_s=0.001)
-    llm = model(engine, speculation=False)
+    llm = model(engine)
     streams = [llm.stream("a"), llm.stream("b")]
     replies = [collect(stream) for stream in streams]
     assert [reply.text for reply in replies] == ["0123456789" * 30] * 2
@@ -223,3 +223,19 @@ def test_two_threads_and_two_event_loops_share_one_model() -> None:
     for thread in threads:
         thread.join(20)
     assert answers == ["ok"] * 8
+
+
+def test_whoever_leaves_before_being_heard_changes_nothing() -> None:
+    import asyncio
+
+    llm = model(says("x" * 30))
+
+    async def leave_at_once() -> None:
+        for _ in range(50):
+            task = asyncio.create_task(llm.achat("Hi"))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+
+    asyncio.run(leave_at_once())
+    assert llm.chat("Hi").text == "x" * 30

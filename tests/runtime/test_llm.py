@@ -120,7 +120,7 @@ def test_a_character_cut_short_is_marked() -> None:
 
 def test_a_second_turn_reads_only_what_is_new() -> None:
     engine = echoes()
-    llm = model(engine, speculation=False)  # a guess at the end of the answer would be kept, too
+    llm = model(engine)
     turns: list[dict[str, str]] = [{"role": "user", "content": "First question"}]
     first = llm.chat(turns)
     turns += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "Second"}]

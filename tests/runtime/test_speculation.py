@@ -66,14 +66,14 @@ def test_it_stops_guessing_where_that_does_not_pay_and_tries_again_now_and_then(
 def test_a_text_that_quotes_its_prompt_takes_fewer_steps() -> None:
     prompt = " ".join(f"item {number} costs {number * 7 % 90} coins." for number in range(40))
     fast, slow = echoes(), echoes()
-    assert model(fast).chat(prompt).text == model(slow, speculation=False).chat(prompt).text == prompt
+    assert model(fast, speculation=True).chat(prompt).text == model(slow).chat(prompt).text == prompt
     assert num_guessed(slow) == 0
     assert len(fast.steps) < len(slow.steps) / 3
 
 
 def test_an_answer_ends_where_it_would_end_without_guesses() -> None:
     engine = says("abcabcabcabcabcabcabcabcabcabc")
-    llm = model(engine)
+    llm = model(engine, speculation=True)
     for limit in range(1, 31):
         reply = llm.chat("abcabcabc", max_new_tokens=limit)
         assert (len(reply.text), reply.finish_reason, reply.usage.generated_tokens) == (limit, "length", limit)
@@ -90,7 +90,7 @@ def test_greedy_and_seeded_answers_are_the_same_with_and_without(
     seed: int, sides: int, temperature: float, penalty: float
 ) -> None:
     options = {"seed": seed, "temperature": temperature, "repetition_penalty": penalty, "max_new_tokens": 60}
-    with model(Dice(sides=sides)) as fast, model(Dice(sides=sides), speculation=False) as plain:
+    with model(Dice(sides=sides), speculation=True) as fast, model(Dice(sides=sides)) as plain:
         assert fast.chat("abab", **options).text == plain.chat("abab", **options).text
         assert (
             fast.chat("abab", presence_penalty=0.4, **options).text
@@ -100,7 +100,7 @@ def test_greedy_and_seeded_answers_are_the_same_with_and_without(
 
 def test_what_is_drawn_with_guesses_has_the_chances_that_it_has_without() -> None:
     engine = Dice(sides=3)
-    llm = model(engine)
+    llm = model(engine, speculation=True)
     prompt = [*b"abcabcbcabcaabcbbcaabc"] * 3
     count: Counter[tuple[int, int]] = Counter()
     num_draws = 1500
@@ -122,14 +122,16 @@ def test_a_recurrent_engine_gets_no_guesses() -> None:
 
     engine = echoes()
     engine.info = replace(engine.info, is_recurrent=True)
-    assert model(engine).chat("abababababab").text == "abababababab"
+    assert model(engine, speculation=True).chat("abababababab").text == "abababababab"
     assert num_guessed(engine) == 0
 
 
 @pytest.mark.parametrize("num_logprobs", [None, 2])
 def test_every_token_has_its_logprobs(num_logprobs: int | None) -> None:
     engine = says("abcabcabcabcabcabc")
-    deltas = [event for event in model(engine).stream("abcabcabc", num_logprobs=num_logprobs) if event.text]
+    deltas = [
+        event for event in model(engine, speculation=True).stream("abcabcabc", num_logprobs=num_logprobs) if event.text
+    ]
     assert num_guessed(engine) > 0
     tokens = b"".join(each.token for delta in deltas for each in getattr(delta, "logprobs", ()))
     assert tokens == (b"" if num_logprobs is None else b"abc" * 6)

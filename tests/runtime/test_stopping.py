@@ -35,7 +35,7 @@ def test_closing_stops_the_work_within_a_step() -> None:
 
 def test_closing_in_the_middle_of_a_prompt_keeps_what_was_read() -> None:
     engine = echoes(delay_s=0.05)
-    llm = model(engine, speculation=False)
+    llm = model(engine)
     stream = llm.stream("x" * 1500)
     next(stream)
     stream.close()
@@ -75,7 +75,7 @@ def test_cancel_from_another_thread_ends_with_what_there_is() -> None:
     assert isinstance(last, Finished)
     assert last.finish_reason == "cancelled"
     assert last.usage.generated_tokens == len("".join(event.text for event in pieces))
-    assert 0 < last.usage.generated_tokens < 1000
+    assert 0 < last.usage.generated_tokens < 100
 
 
 def test_cancel_before_the_first_event_and_while_waiting() -> None:

@@ -73,7 +73,7 @@ class Batcher:
 
     def cancel(self, request: Request) -> None:
         """End a request with what there is; one that is finished, or was never added, stays as it is."""
-        if request.state is not State.FINISHED and request.number >= 0:
+        if request.is_queued and request.state is not State.FINISHED:
             self._attempt(request, lambda request: self._deliver(request, request.stop()))
 
     def step(self) -> None:

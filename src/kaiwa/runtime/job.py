@@ -38,6 +38,11 @@ class Job:
     state: State = State.WAITING
 
     @property
+    def is_queued(self) -> bool:
+        """Whether a scheduler has taken it."""
+        return self.number >= 0
+
+    @property
     def num_unread(self) -> int:
         """Known tokens that are not computed yet: a part of the prompt, or the token that was sampled last."""
         return self.num_tokens - self.num_computed
