@@ -93,6 +93,8 @@ if TYPE_CHECKING:
     from kaiwa.apps.widgets import TextInput as TextInput
     from kaiwa.apps.window import CopilotFunction as CopilotFunction
     from kaiwa.apps.window import send_window_message as send_window_message
+    from kaiwa.chat.tools import arun_tools as arun_tools
+    from kaiwa.chat.tools import run_tools as run_tools
     from kaiwa.compat.transformers.generation_config import GenerationConfig as GenerationConfig
     from kaiwa.compat.transformers.model import AutoModelForCausalLM as AutoModelForCausalLM
     from kaiwa.compat.transformers.pipeline import pipeline as pipeline
@@ -119,6 +121,8 @@ _PUBLIC = {
     "TextStreamer": "kaiwa.compat.transformers.streamers",
     "pipeline": "kaiwa.compat.transformers.pipeline",
     "LLM": "kaiwa.runtime.llm",
+    "arun_tools": "kaiwa.chat.tools",
+    "run_tools": "kaiwa.chat.tools",
     "Sampling": "kaiwa.sampling",
     "Event": "kaiwa.events",
     "Finished": "kaiwa.events",

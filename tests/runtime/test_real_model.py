@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import kaiwa as kw
-from kaiwa.errors import InvalidOption
+from kaiwa.errors import InvalidOption, TemplateError
 from kaiwa.events import Finished, Progress
 
 QUESTION = [{"role": "user", "content": "Hey, can you explain gravity to me?"}]
@@ -100,3 +101,27 @@ def test_loading_tells_how_far_it_is_and_refuses_what_cannot_be(model_path: Path
     assert seen[-1].done == seen[-1].total > 0
     with pytest.raises(InvalidOption, match="context_length=9,000"):
         kw.LLM(model_path, context_length=9000)
+
+
+def test_it_answers_in_json(llm: kw.LLM) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "planet": {"enum": ["Earth", "Mars"]},
+            "moons": {"type": "integer", "maximum": 99, "minimum": 0},
+        },
+        "required": ["planet", "moons"],
+        "additionalProperties": False,
+    }
+    wanted = {"type": "json_schema", "json_schema": {"name": "planet", "schema": schema}}
+    for options in ({"do_sample": False}, {"temperature": 2.0, "seed": 1}):
+        reply = llm.chat("Which planet has two moons?", response_format=wanted, **options)
+        value = json.loads(reply.text)
+        assert value["planet"] in ("Earth", "Mars")
+        assert 0 <= value["moons"] <= 99
+        assert reply.finish_reason == "stop"
+
+
+def test_it_calls_no_tools(llm: kw.LLM) -> None:
+    with pytest.raises(TemplateError, match="no place for tools"):
+        llm.chat("Hi", tools=[{"name": "get_weather"}])

@@ -18,7 +18,7 @@ END = "}\n" + CLOSES
 def is_spoken(template: str) -> bool:
     """Whether a template shows a JSON object between the markers."""
     return all(part in template for part in (OPENS, CLOSES, "arguments")) and not any(
-        other in template for other in ("<function=", "<invoke ", "<tool_calls>")
+        other in template for other in ("<function=", "<invoke ", "<tool_calls>", "<arg_key>")
     )
 
 
