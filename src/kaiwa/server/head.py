@@ -38,4 +38,5 @@ def usage_object(usages: Sequence[Usage], *, num_each: int) -> dict[str, Any]:
         "completion_tokens": written,
         "total_tokens": read + written,
         "prompt_tokens_details": {"cached_tokens": sum(usage.cached_tokens for usage in prompts)},
+        "completion_tokens_details": {"reasoning_tokens": sum(usage.reasoning_tokens for usage in usages)},
     }

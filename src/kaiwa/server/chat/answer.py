@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaiwa.events import Event, Finished, ReasoningDelta, TextDelta, TokenLogprobs, ToolCall, Usage
+from kaiwa.events import (
+    Event,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    TokenLogprobs,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallStarted,
+    Usage,
+)
 from kaiwa.server.event_stream import DONE, event
 from kaiwa.server.head import Head, usage_object
 from kaiwa.server.json_text import dumps, quoted
 from kaiwa.server.logprobs import chat_objects
 from kaiwa.server.merge import Numbered
+
+_NOTHING = Usage(0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -76,31 +87,56 @@ async def whole(
 async def chunks(events: AsyncGenerator[Numbered], *, head: Head, include_usage: bool) -> AsyncGenerator[bytes]:
     """The chunks of an answer that is streamed, as events of the connection."""
     writer = _Writer(head, include_usage=include_usage)
-    usages: dict[int, Usage] = {}
-    begun: set[int] = set()
+    choices: dict[int, _StreamedChoice] = {}
     async with aclosing(events):
         async for index, happened in events:
-            if index not in begun:
-                begun.add(index)
+            choice = choices.get(index)
+            if choice is None:
+                choice = choices[index] = _StreamedChoice()
                 yield writer.delta(index, '"role":"assistant","content":""')
-            if isinstance(happened, TextDelta):
-                yield writer.delta(index, '"content":' + quoted(happened.text), logprobs=_logprobs(happened))
-            elif isinstance(happened, ReasoningDelta):
-                thought = quoted(happened.reasoning)
-                yield writer.delta(index, f'"reasoning_content":{thought},"reasoning":{thought}')
-            elif isinstance(happened, ToolCall):
-                call = {"index": 0, **_call_object(happened)}
-                yield writer.delta(index, '"tool_calls":[' + dumps(call) + "]")
-            elif isinstance(happened, Finished):
-                usages[index] = happened.usage
+            if isinstance(happened, Finished):
+                choice.usage = happened.usage
                 yield writer.delta(index, "", finish_reason=quoted(happened.finish_reason))
+            elif fields := choice.fields(happened):
+                yield writer.delta(index, fields, logprobs=_logprobs(happened))
     if include_usage:
-        yield writer.usage(usage_object([usages[index] for index in sorted(usages)], num_each=len(usages)))
+        usages = [choices[index].usage for index in sorted(choices)]
+        yield writer.usage(usage_object(usages, num_each=len(usages)))
     yield DONE
 
 
-def _logprobs(delta: TextDelta) -> str:
-    if not delta.logprobs:
+@dataclass(slots=True)
+class _StreamedChoice:
+    """What must be known of one choice while it is written."""
+
+    usage: Usage = _NOTHING
+    started_calls: set[int] = field(default_factory=set)
+
+    def fields(self, happened: Event) -> str:
+        """The fields of a delta, as JSON without its braces; empty where there is nothing to tell."""
+        if isinstance(happened, TextDelta):
+            return '"content":' + quoted(happened.text)
+        if isinstance(happened, ReasoningDelta):
+            thought = quoted(happened.reasoning)
+            return f'"reasoning_content":{thought},"reasoning":{thought}'
+        if isinstance(happened, ToolCallDelta):
+            arguments = quoted(happened.arguments)
+            return f'"tool_calls":[{{"index":{happened.index},"function":{{"arguments":{arguments}}}}}]'
+        if isinstance(happened, ToolCallStarted):
+            self.started_calls.add(happened.index)
+            return _beginning_of(happened.index, happened.id, happened.name, "")
+        if isinstance(happened, ToolCall) and happened.index not in self.started_calls:
+            return _beginning_of(happened.index, happened.id, happened.name, dumps(happened.arguments))
+        return '"content":' + quoted(happened.text) if happened.text else ""
+
+
+def _beginning_of(index: int, id_: str, name: str, arguments: str) -> str:
+    call = {"index": index, "id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return f'"tool_calls":[{dumps(call)}]'
+
+
+def _logprobs(delta: Event) -> str:
+    if not isinstance(delta, TextDelta) or not delta.logprobs:
         return "null"
     return dumps({"content": chat_objects(delta.logprobs), "refusal": None})
 
@@ -123,5 +159,5 @@ class _Writer:
 
 
 def _call_object(call: ToolCall) -> dict[str, Any]:
-    arguments = json.dumps(call.arguments, ensure_ascii=False)
+    arguments = dumps(call.arguments)
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

@@ -13,6 +13,12 @@ class PromptTokensDetails(Described):
     cached_tokens: int
 
 
+class CompletionTokensDetails(Described):
+    """What the tokens of an answer are."""
+
+    reasoning_tokens: int
+
+
 class CompletionUsage(Described):
     """Token counts."""
 
@@ -20,6 +26,7 @@ class CompletionUsage(Described):
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptTokensDetails
+    completion_tokens_details: CompletionTokensDetails
 
 
 class AnswerMessage(Described):

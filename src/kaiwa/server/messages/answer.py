@@ -34,7 +34,7 @@ async def whole(events: AsyncGenerator[Numbered], *, model: str) -> dict[str, An
             if isinstance(happened, Finished):
                 finished = happened
     assert finished is not None
-    content = [_block_object(block) for block in blocks.all]
+    content = [_block_object(block) for block in blocks.kept]
     return {**_message(model), "content": content, **_ending(finished), "usage": _usage_object(finished.usage)}
 
 

@@ -69,13 +69,13 @@ class Draft:
 
     def turn(self) -> dict[str, Any]:
         """What the model said, as a turn of the conversation."""
-        texts = {kind: "".join(b.content for b in self._blocks.all if b.kind == kind) for kind in ("text", "thinking")}
+        texts = {kind: "".join(b.content for b in self._blocks.kept if b.kind == kind) for kind in ("text", "thinking")}
         turn: dict[str, Any] = {"role": "assistant", "content": texts["text"]}
         if texts["thinking"]:
             turn["reasoning_content"] = texts["thinking"]
         calls = [
             {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.content}}
-            for block in self._blocks.all
+            for block in self._blocks.kept
             if block.kind == "tool_use"
         ]
         return {**turn, "tool_calls": calls} if calls else turn
@@ -85,7 +85,7 @@ class Draft:
         request, finished = self._request, self.finished
         is_cut = finished is not None and finished.finish_reason == "length"
         status = "failed" if error else "in_progress" if not finished else "incomplete" if is_cut else "completed"
-        blocks = self._blocks.all
+        blocks = self._blocks.kept
         item_statuses = ["completed"] * (len(blocks) - 1) + [status]
         return {
             "id": self.id,
@@ -203,7 +203,10 @@ def _usage_object(finished: Finished) -> dict[str, Any]:
     usage = finished.usage
     return {
         "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.prompt_tokens - usage.cached_tokens,
+        },
         "output_tokens": usage.generated_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.total_tokens,
