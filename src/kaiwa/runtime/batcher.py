@@ -12,6 +12,7 @@ from kaiwa.errors import OutOfMemory
 from kaiwa.events import Event
 from kaiwa.runtime.job import State
 from kaiwa.runtime.prefix_cache import SHARED, Known, PrefixCache
+from kaiwa.runtime.prefix_store import PrefixStore
 from kaiwa.runtime.radix_tree import common_prefix
 from kaiwa.runtime.request import NO_SEQUENCE, Request
 from kaiwa.runtime.scheduler import Plan, Scheduler, Share
@@ -32,6 +33,8 @@ class Batching:
 
     max_running: int | None = None
     speculation: bool = True
+    store: PrefixStore | None = None
+    """Where what was read outlives this process."""
 
 
 class Batcher:
@@ -39,7 +42,7 @@ class Batcher:
 
     def __init__(self, engine: Engine, batching: Batching = Batching()) -> None:
         self.engine = engine
-        self.prefixes = PrefixCache(engine)
+        self.prefixes = PrefixCache(engine, batching.store)
         default = MAX_RECURRENT_RUNNING if engine.info.is_recurrent else MAX_RUNNING
         self._max_running = batching.max_running or default
         self.scheduler: Scheduler[Request] = Scheduler(
@@ -85,6 +88,15 @@ class Batcher:
             self._give_memory_back(request)
         if plan.shares:
             self._compute(plan.shares, self._slices(plan, free_tokens - plan.num_tokens))
+
+    def tidy(self) -> bool:
+        """Do a piece of what can wait for a moment without requests; whether there was any."""
+        return self.prefixes.save_one()
+
+    def close(self) -> None:
+        """Give the engine's memory back. No request is left."""
+        self.prefixes.close()
+        self.engine.shutdown()
 
     def fail_all(self, error: BaseException) -> None:
         """End every request with an error."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from kaiwa.runtime.batcher import Batcher, Batching
 from kaiwa.runtime.embedding import Embedding
 from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
 from kaiwa.runtime.loop import MAX_WAITING, Loop
+from kaiwa.runtime.prefix_store import PrefixStore
 from kaiwa.runtime.request import Constraint, Prompt, Reader, Request
 from kaiwa.runtime.stream import AsyncStream, NewRequest, Stream, collect
 from kaiwa.sampling import MAX_SEED, Sampling
@@ -49,6 +51,7 @@ class LLM:
     more wait for their turn. Memory is given back by `close`, or at the end of a `with` block.
 
     `speculation` guesses tokens that the context suggests and has several checked at once; no answer changes by it.
+    `cache_dir` is a folder that keeps what was read of conversations over a restart, up to 4 GiB of it.
 
     `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
     loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
@@ -87,12 +90,14 @@ class LLM:
         engine: str | Engine = "auto",
         on_progress: Callable[[Progress], None] | None = None,
         speculation: bool = True,
+        cache_dir: str | os.PathLike[str] | None = None,
         max_running: int | None = None,
         max_waiting: int = MAX_WAITING,
     ) -> None:
         options = EngineOptions(threads, context_length, quantization, kv_dtype)
         parts = load(model, options, engine=engine, on_progress=on_progress)
-        self._hold(parts, Batching(max_running, speculation), max_waiting)
+        store = None if cache_dir is None else PrefixStore(Path(cache_dir), parts.engine.info)
+        self._hold(parts, Batching(max_running, speculation, store), max_waiting)
 
     @classmethod
     def from_parts(
@@ -104,13 +109,15 @@ class LLM:
         name: str = "model",
         sampling: Sampling | None = None,
         speculation: bool = True,
+        cache_dir: str | os.PathLike[str] | None = None,
         max_running: int | None = None,
         max_waiting: int = MAX_WAITING,
     ) -> Self:
         """A model made of parts that are loaded already; the engine is shut down with it."""
         llm = cls.__new__(cls)
         parts = Parts(name, engine, tokenizer, template, sampling or Sampling())
-        llm._hold(parts, Batching(max_running, speculation), max_waiting)
+        store = None if cache_dir is None else PrefixStore(Path(cache_dir), engine.info)
+        llm._hold(parts, Batching(max_running, speculation, store), max_waiting)
         return llm
 
     def _hold(self, parts: Parts, batching: Batching, max_waiting: int) -> None:

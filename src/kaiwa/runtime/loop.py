@@ -153,7 +153,7 @@ class _Worker:
                     return
                 if self.batcher.has_work:
                     self.batcher.step()
-                elif not self._wait():
+                elif not self.batcher.tidy() and not self._wait():
                     return
         except BaseException as error:
             self._end(error)
@@ -185,7 +185,7 @@ class _Worker:
             self._is_closed = True
             self._thread = None
         self.batcher.fail_all(error)
-        self.batcher.engine.shutdown()
+        self.batcher.close()
         while self._messages:
             self._messages.popleft().refuse(_was_closed())
 

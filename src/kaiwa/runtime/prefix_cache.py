@@ -9,9 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kaiwa.engines.engine import Engine
+from kaiwa.errors import OutOfMemory, UnusableFile
+from kaiwa.runtime.prefix_store import PrefixStore
 from kaiwa.runtime.radix_tree import RadixTree, common_prefix
 
 SHARED = ""
+WORTH_SAVING = 64
+"""Tokens from which on a sequence is worth a file, and so many more than memory has are worth reading one."""
 MAX_SEQUENCES = 256
 MAX_RECURRENT_SEQUENCES = 4
 """Recurrent layers hold a state of its own size for each sequence, however short."""
@@ -45,8 +49,11 @@ class Match:
 class PrefixCache:
     """Keeps finished sequences, as many as the engine has room for; the least recently used go first."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, store: PrefixStore | None = None) -> None:
         self._engine = engine
+        self._store = store
+        self._unsaved: dict[Known, None] = {}
+        """Kept sequences that the store does not have yet."""
         self._max_sequences = MAX_RECURRENT_SEQUENCES if engine.info.is_recurrent else MAX_SEQUENCES
         self._trees: dict[str, RadixTree[Known]] = {}
         self._kept: dict[Known, None] = {}
@@ -74,6 +81,9 @@ class PrefixCache:
     def open(self, token_ids: list[int], scope: str, running: Iterable[Known] = ()) -> tuple[int, int]:
         """A sequence for a prompt, and how many of the prompt's tokens it holds already."""
         match = self.match(token_ids, scope, running)
+        restored = self._restore(token_ids, scope, at_least=match.num_tokens if match is not None else 0)
+        if restored is not None:
+            return restored, self._engine.length(restored)
         if match is None:
             return self._engine.open(), 0
         known = match.known
@@ -104,9 +114,26 @@ class PrefixCache:
             self._drop(same)
             self._engine.close(same.sequence)
         self._kept[known] = None
+        if self._store is not None and length >= WORTH_SAVING:
+            self._unsaved[known] = None
         self.num_tokens += known.num_own
         while len(self._kept) > self._max_sequences:
             self.forget_oldest()
+
+    def save_one(self) -> bool:
+        """Hand one sequence to the store that it does not have yet; whether there was one."""
+        if self._store is None or not self._unsaved:
+            return False
+        known, _ = self._unsaved.popitem()
+        self._store.write(known.token_ids, known.scope, self._engine.save(known.sequence))
+        return True
+
+    def close(self) -> None:
+        """Hand all to the store, and wait until it is written."""
+        while self.save_one():
+            pass
+        if self._store is not None:
+            self._store.flush()
 
     def make_room(self, num_tokens: int) -> None:
         """Forget old sequences until the engine has a place for `num_tokens` more, or nothing is kept."""
@@ -136,6 +163,26 @@ class PrefixCache:
             del self._trees[known.scope]
         self._drop(known)
 
+    def _restore(self, token_ids: list[int], scope: str, *, at_least: int) -> int | None:
+        """A sequence from the store, where that has clearly more of the prompt than memory."""
+        found = self._store.find(token_ids, scope) if self._store is not None else None
+        if self._store is None or found is None or found[1] < at_least + WORTH_SAVING:
+            return None
+        stored, num_common = found
+        saved = self._store.read(stored)
+        if saved is None:
+            return None
+        try:
+            self.make_room(len(stored.token_ids))
+            sequence = self._engine.restore(saved)
+        except (UnusableFile, OutOfMemory) as error:
+            if isinstance(error, UnusableFile):
+                self._store.discard(stored, str(error))
+            return None
+        self._engine.truncate(sequence, num_common)
+        return sequence
+
     def _drop(self, known: Known) -> None:
         del self._kept[known]
+        self._unsaved.pop(known, None)
         self.num_tokens -= known.num_own
