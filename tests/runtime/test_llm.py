@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import kaiwa as kw
 from dice import Dice
-from kaiwa.errors import ContextOverflow, InvalidMessages, InvalidOption, KaiwaError, TemplateError
+from kaiwa.errors import ContextOverflow, InvalidMessages, InvalidOption, KaiwaError, TemplateError, UnsupportedModel
 from kaiwa.events import Finished, PromptProgress, TextDelta
 from kaiwa.runtime.llm import LLM
 from kaiwa.sampling import Sampling
@@ -260,6 +261,21 @@ def test_texts_become_vectors_of_length_one() -> None:
     assert sum(number**2 for number in one.vector) == pytest.approx(1)
     [last] = llm.embed(["abc"], pooling="last")
     assert last.vector != one.vector
+
+
+def test_vectors_are_made_as_the_model_says() -> None:
+    llm = model(says("x"))
+    means, lasts = (llm.embed(["abc"], pooling=pooling) for pooling in ("mean", "last"))
+    assert llm.embed(["abc"]) == means, "where it says nothing"
+    for declared, expected in (("mean", means), ("last", lasts)):
+        llm._parts = replace(llm._parts, pooling=declared)
+        assert llm.embed(["abc"]) == expected
+    llm._parts = replace(llm._parts, pooling="cls")
+    with pytest.raises(UnsupportedModel, match="small makes its vectors by 'cls'"):
+        llm.embed(["abc"])
+    assert llm.embed(["abc"], pooling="mean") == means
+    llm._parts.tokenizer.closing_id = END
+    assert llm.embed(["abc"], pooling="last") == llm.embed([[*b"abc", END]], pooling="last")
 
 
 @pytest.mark.parametrize(

@@ -153,3 +153,10 @@ def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
         (tmp_path / "tokenizer.json").write_text(content)
         with pytest.raises(UnusableFile, match=r"tokenizer\.json is not a usable"):
             Tokenizer.from_folder(tmp_path)
+
+
+def test_the_token_that_closes_a_text(tmp_path: Path) -> None:
+    closing = metaspace("first")
+    closing.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    assert Tokenizer.from_folder(saved(closing, tmp_path)).closing_id == 2
+    assert Tokenizer.from_folder(saved(metaspace("first"), tmp_path)).closing_id is None

@@ -98,6 +98,9 @@ def test_whether_a_beginning_is_added_follows_the_family_or_the_file() -> None:
     assert Tokenizer.from_gguf(byte_level("llama-bpe")).adds_bos
     assert Tokenizer.from_gguf(scored()).adds_bos
     assert not Tokenizer.from_gguf(byte_level("llama-bpe", add_bos_token=False)).adds_bos
+    closing = Tokenizer.from_gguf(byte_level(add_eos_token=True))
+    assert closing.closing_id == closing.eos_id
+    assert Tokenizer.from_gguf(byte_level()).closing_id is None
 
 
 def test_scored_by_hand() -> None:

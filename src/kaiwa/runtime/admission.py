@@ -36,11 +36,11 @@ class PooledModel(ChatModel, Protocol):
         """As `stream_text`, without blocking the event loop."""
         ...
 
-    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling | None = None) -> list[Embedding]:
         """A vector of length 1 for each text, or for its token ids."""
         ...
 
-    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling | None = None) -> list[Embedding]:
         """As `embed`, without blocking the event loop."""
         ...
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kaiwa.engines.engine import Engine, EngineInfo, Pooling
-from kaiwa.errors import ContextOverflow, InvalidMessages
+from kaiwa.errors import ContextOverflow, InvalidMessages, UnsupportedModel
 
 
 class Embedding(NamedTuple):
@@ -26,6 +26,18 @@ def check(token_ids: Sequence[int], info: EngineInfo) -> None:
         raise InvalidMessages(f"a text has the token {wrong[0]}, and the model knows 0 to {info.vocab_size - 1:,}")
     if len(token_ids) > info.context_length:
         raise ContextOverflow(len(token_ids), info.context_length)
+
+
+def check_pooling(declared: str | None, name: str) -> Pooling:
+    """How a model makes one vector of a text, "mean" where its files say nothing. Raises `UnsupportedModel`."""
+    if declared is None or declared == "mean":
+        return "mean"
+    if declared == "last":
+        return "last"
+    raise UnsupportedModel(
+        f"{name} makes its vectors by {declared!r}, and this engine knows 'mean' and 'last'",
+        hint="choose another model, or say pooling='mean' if that is what you want",
+    )
 
 
 def embed(engine: Engine, *, token_ids: Sequence[int], pooling: Pooling) -> Embedding:

@@ -204,16 +204,18 @@ class LLM:
         asked = self._asked(options, client=client, num_logprobs=num_logprobs, end_ids=end_ids)
         return AsyncStream(self._loop, lambda reader: asked(reader, self._text_ids(prompt)))
 
-    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling | None = None) -> list[Embedding]:
         """A vector of length 1 for each text, or for its token ids: the model's last hidden states made into one.
 
-        `pooling` "mean" is over all tokens, "last" takes that of the last one. Answers go on between two texts.
+        `pooling` "mean" is over all tokens, "last" takes that of the last one; None is what the model's files say, and
+        "mean" where they say nothing. Answers go on between two texts.
 
-        Raises `InvalidMessages` for an empty text, `ContextOverflow` for one that is longer than the context.
+        Raises `InvalidMessages` for an empty text, `ContextOverflow` for one that is longer than the context,
+        `UnsupportedModel` for a model that makes its vectors in another way.
         """
         return [future.result() for future in self._embed(texts, pooling)]
 
-    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling | None = None) -> list[Embedding]:
         """As `embed`, without ever blocking the event loop."""
         import asyncio  # as in `runtime.stream`
 
@@ -255,12 +257,14 @@ class LLM:
     def __repr__(self) -> str:
         return f"<LLM {self._parts.name}: {self._parts.engine.info.name}>"
 
-    def _embed(self, texts: Sequence[str | Sequence[int]], pooling: Pooling) -> list[Future[Embedding]]:
+    def _embed(self, texts: Sequence[str | Sequence[int]], pooling: Pooling | None) -> list[Future[Embedding]]:
         if isinstance(texts, str):
             raise InvalidMessages(
                 "one text was given where a list of texts is expected", hint=f"write [{texts[:20]!r}]"
             )
-        read = [self._text_ids(text) for text in texts]
+        pooling = pooling or embedding.check_pooling(self._parts.pooling, self._parts.name)
+        end = [] if (closing_id := self._parts.tokenizer.closing_id) is None else [closing_id]
+        read = [self._text_ids(text) + (end if text and isinstance(text, str) else []) for text in texts]
         for token_ids in read:
             embedding.check(token_ids, self._parts.engine.info)
         return [self._loop.call(partial(embedding.embed, token_ids=token_ids, pooling=pooling)) for token_ids in read]

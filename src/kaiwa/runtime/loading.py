@@ -39,13 +39,17 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A model in memory. Without a `template` it cannot read conversations. `sampling` are its own defaults."""
+    """A model in memory. Without a `template` it cannot read conversations. `sampling` are its own defaults.
+
+    `pooling` is how it makes one vector of a text, where its files say so.
+    """
 
     name: str
     engine: Engine
     tokenizer: Tokenizer
     template: ChatTemplate | None
     sampling: Sampling
+    pooling: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ def load(
     """
     from kaiwa.weights.hub import display_name, recommended, resolve
     from kaiwa.weights.open import open_checkpoint
+    from kaiwa.weights.pooling import declared_pooling
 
     _check_engine(engine)
     _check_threads(options.threads)
@@ -103,12 +108,13 @@ def load(
     try:
         tokenizer = tokenizer_of(checkpoint)
         template = _template(tokenizer)
+        pooling = declared_pooling(checkpoint)
         sampling = Sampling.from_generation_config({**recommended(model), **checkpoint.generation_config})
         if isinstance(engine, str):
             engine = _load_engine(checkpoint, options, on_progress)
     finally:
         checkpoint.close()  # the engine has packed its own
-    return Parts(display_name(model, path), engine, tokenizer, template, sampling)
+    return Parts(display_name(model, path), engine, tokenizer, template, sampling, pooling)
 
 
 def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: OnProgress | None) -> Engine:

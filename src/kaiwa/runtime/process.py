@@ -108,11 +108,11 @@ class ModelProcess:
         """As `LLM.astream_text`; whatever it raises comes before the first event."""
         return self._astream("stream_text", prompt, options)
 
-    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+    def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling | None = None) -> list[Embedding]:
         """As `LLM.embed`."""
         return list(self._ask("embed", texts, pooling=pooling))
 
-    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling = "mean") -> list[Embedding]:
+    async def aembed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling | None = None) -> list[Embedding]:
         """As `LLM.aembed`."""
         return list(await self._aask("embed", texts, pooling=pooling))
 

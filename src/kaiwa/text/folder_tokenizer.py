@@ -60,6 +60,7 @@ def _assemble(folder: Path, description: dict[str, Any], generation_end_ids: Ite
         end_ids=end_ids(special, eos_id, *generation_end_ids),
         adds_bos=_adds_bos(description, config, bos_id),
         drops_space=_drops_space(description.get("decoder")),
+        closing_id=_closing_id(description),
         spaces={token["content"]: token["id"] for token in added if token["content"].isspace()},
         chat_template=_chat_template(folder, config),
     )
@@ -117,6 +118,17 @@ def _adds_bos(description: Mapping[str, Any], config: Mapping[str, Any], bos_id:
         if bos_id is not None and bos_id in declared:
             return True
     return False
+
+
+def _closing_id(description: Mapping[str, Any]) -> int | None:
+    """The token that is put after a single text, as those do whose vectors are taken from it."""
+    processor = description.get("post_processor") or {}
+    for step in processor.get("processors", [processor]):
+        template = step.get("single") or []
+        last = template[-1].get("SpecialToken", {}).get("id") if len(template) > 1 else None
+        if declared := (step.get("special_tokens") or {}).get(last, {}).get("ids"):
+            return int(declared[0])
+    return None
 
 
 def _drops_space(decoder: Any) -> bool:

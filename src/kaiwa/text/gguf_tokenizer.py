@@ -175,6 +175,7 @@ def _assemble(
         end_ids=end_ids(special, eos_id, source.token_id("eot_token_id"), source.token_id("eom_token_id")),
         adds_bos=bool(source.get("add_bos_token", adds_bos)),
         drops_space=drops_space,
+        closing_id=eos_id if source.get("add_eos_token") is True else None,
         spaces={
             source.pieces[token_id]: token_id
             for token_id in source.ids_of(Kind.USER_DEFINED)

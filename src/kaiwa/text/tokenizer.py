@@ -18,8 +18,8 @@ class Tokenizer:
     """Token ids of text, and text of token ids.
 
     `end_ids` are those after which a turn is over. `spaces` are white-space runs with a token of their own, which are
-    matched before anything else. `drops_space` says that a space which encoding put before a text is taken off again
-    when decoding.
+    matched before anything else. `closing_id` ends a text that is read as a whole, to make a vector of it.
+    `drops_space` says that a space which encoding put before a text is taken off again when decoding.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class Tokenizer:
         adds_bos: bool,
         drops_space: bool = False,
         spaces: Mapping[str, int] | None = None,
+        closing_id: int | None = None,
         chat_template: str | None = None,
     ) -> None:
         self.special_tokens = special_tokens
@@ -41,6 +42,7 @@ class Tokenizer:
         self.end_ids = end_ids
         self.adds_bos = adds_bos and bos_id is not None
         self.chat_template = chat_template
+        self.closing_id = closing_id
         self.drops_space = drops_space
         self._vocabulary = vocabulary
         self._spaces = spaces or {}

@@ -20,4 +20,5 @@ class TokenizerParts(TypedDict):
     adds_bos: bool
     drops_space: bool
     spaces: Mapping[str, int]
+    closing_id: int | None
     chat_template: str | None
