@@ -58,6 +58,23 @@ def hungry(*, model: str, on_progress: OnProgress) -> LLM:
     return small(says(f"{budget.most_bytes} {budget.share_bytes}"))
 
 
+class Bomb:
+    """Can be packed, and not unpacked."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, ("no number",)
+
+
+class Garbled(LLM):
+    def detokenize(self, token_ids: Any) -> Any:
+        return Bomb()
+
+
+def garbled(*, model: str, on_progress: OnProgress) -> LLM:
+    parts = small(says("Hello"))._parts
+    return Garbled.from_parts(parts.engine, parts.tokenizer, parts.template)
+
+
 def slow_to_load(*, model: str, on_progress: OnProgress, load_s: float = 60) -> LLM:
     on_progress(Progress("load", 0, 2, "tensors"))
     time.sleep(load_s)

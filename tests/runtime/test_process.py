@@ -234,6 +234,15 @@ def test_a_crash_ends_what_is_answered_and_the_next_request_works(number: signal
         assert it.state is State.READY
 
 
+def test_a_process_that_talks_nonsense_is_started_again() -> None:
+    with process(children.garbled) as it:
+        first_pid = it.pid
+        with pytest.raises(EngineCrashed, match="ended with the exit code 0 in the middle of an answer"):
+            it.detokenize([72])
+        assert it.chat("Hi").text == "Hello"
+        assert it.pid != first_pid
+
+
 def test_requests_that_come_while_it_starts_again_wait_for_it() -> None:
     async def main() -> None:
         with process(back_off_s=(0.2,)) as it:

@@ -28,7 +28,8 @@ class Child:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
-        program = _PROGRAM.format(path=sys.path, descriptor=theirs.fileno(), version=VERSION)
+        path = [entry for entry in sys.path if isinstance(entry, str)]
+        program = _PROGRAM.format(path=path, descriptor=theirs.fileno(), version=VERSION)
         try:
             with theirs:
                 self._process = subprocess.Popen(

@@ -23,6 +23,7 @@ from kaiwa.runtime.wire import (
     Planned,
     Proceed,
     Ready,
+    Reply,
     Start,
     Stop,
     Value,
@@ -136,15 +137,22 @@ class Supervisor:
 
     def _hand_out(self, child: Child) -> None:
         """Give every call what comes for it, until nothing comes any more."""
-        while (replies := child.receive()) is not None:
-            for reply in replies:
-                if isinstance(reply, End | Value | Failed):
-                    call = self._calls.pop(reply.number, None)
-                    self._num_crashes = 0
-                else:
-                    call = self._calls.get(reply.number)
-                if call is not None:
-                    call.put(reply)
+        try:
+            while (replies := child.receive()) is not None:
+                for reply in replies:
+                    self._hand_over(reply)
+        except Exception:  # noqa: BLE001  what comes cannot be read: start anew, or everybody would wait for ever
+            _log.exception("the process of %s sent something that cannot be read", self._start.options["model"])
+            child.end()
+
+    def _hand_over(self, reply: Reply) -> None:
+        if isinstance(reply, End | Value | Failed):
+            call = self._calls.pop(reply.number, None)
+            self._num_crashes = 0
+        else:
+            call = self._calls.get(reply.number)
+        if call is not None:
+            call.put(reply)
 
     def _calls_of_crashed(self) -> list[Call] | None:
         """What the process was to answer, if it ended by itself. Calls that come from now on wait for the next."""
