@@ -139,13 +139,14 @@ def test_bridges_between_colours() -> None:
     async def answer() -> None:
         name = await kw.make_async(lambda: threading.current_thread().name)()
         await kw.sleep(0)
+        kw.run_sync(kw.Message("at once").send())
         try:
-            kw.run_sync(kw.sleep(0))
+            kw.run_sync(kw.sleep(1))
         except InvalidOption as error:
             await kw.Message(f"{name.startswith('kaiwa-handler')} {error.hint}").send()
 
     with AppTester(app) as tester:
         chat = tester.start()
         chat.say("?")
-        assert chat.last == "True await it"
+        assert chat.texts[1:] == ["at once", "True await it"]
     assert kw.run_sync(asyncio.sleep(0, "alone")) == "alone"

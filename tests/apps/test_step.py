@@ -144,12 +144,14 @@ def test_mistakes_are_told() -> None:
         kw.Step("x", type="tol")  # type: ignore[arg-type]
 
 
-def test_a_step_that_was_not_begun_says_so() -> None:
+def test_a_step_that_was_not_begun_says_so_but_begins_with_its_first_token() -> None:
     async def work() -> None:
+        await kw.Step("Streams").stream_token("x")
         await kw.Step("Early").update()
 
     tester, chat = run(work)
     with tester:
+        assert [step.output for step in chat.steps] == ["x"]
         assert "the step 'Early' was not begun" in chat.last
 
 

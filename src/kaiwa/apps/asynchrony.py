@@ -27,7 +27,8 @@ def make_async(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Wait for a coroutine in code without `async`: in a hook that is a plain function, or in a script.
 
-    Raises `InvalidOption` inside of an event loop, which cannot wait for itself.
+    Inside of an event loop it does what can be done without waiting, such as sending a message. Raises `InvalidOption`
+    where there is more to it: the loop cannot wait for itself.
     """
     try:
         asyncio.get_running_loop()
@@ -36,8 +37,13 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         if context is None:
             return asyncio.run(work)
         return asyncio.run_coroutine_threadsafe(work, context.session.loop).result()
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
     work.close()
-    raise InvalidOption("run_sync was called inside of an event loop, which cannot wait for itself", hint="await it")
+    raise InvalidOption("run_sync would have to wait inside of an event loop, for that loop itself", hint="await it")
 
 
 async def sleep(seconds: float) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from urllib.parse import urlsplit
 
 from kaiwa.apps.hooks import Hooks
 from kaiwa.errors import InvalidOption
-from kaiwa.runtime.admission import Load
-from kaiwa.runtime.pool import ModelPool
+
+if TYPE_CHECKING:  # an app may have no models
+    from kaiwa.runtime.admission import Load
+    from kaiwa.runtime.pool import ModelPool
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaiwa.apps.context import CURRENT
 from kaiwa.apps.definition import default_app
 from kaiwa.apps.loading_step import LoadingStep
+from kaiwa.chat.reply import collect
 from kaiwa.errors import NoChat
 from kaiwa.events import Event, Reply
 from kaiwa.messages import Conversation
-from kaiwa.runtime.admission import Load, PooledModel
-from kaiwa.runtime.pool import ModelPool
 from kaiwa.runtime.shelf import State
-from kaiwa.runtime.stream import collect
+
+if TYPE_CHECKING:  # nothing is loaded before somebody needs it
+    from kaiwa.runtime.admission import Load, PooledModel
+    from kaiwa.runtime.pool import ModelPool
 
 
 class Model:

@@ -8,18 +8,20 @@ from __future__ import annotations
 from asyncio import AbstractEventLoop
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kaiwa.apps.asks import Asks
 from kaiwa.apps.growing import Growing
 from kaiwa.apps.protocol.events import Event
 from kaiwa.apps.protocol.frames import Frame
 from kaiwa.apps.protocol.widgets import SettingValue, Tab
-from kaiwa.apps.storage.database import Database
 from kaiwa.apps.storage.entries import Entry
 from kaiwa.apps.storage.files import Files
-from kaiwa.apps.storage.log import Log
 from kaiwa.apps.user import User
+
+if TYPE_CHECKING:  # an app's file is read before anything is kept
+    from kaiwa.apps.storage.database import Database
+    from kaiwa.apps.storage.log import Log
 
 
 class Said(Protocol):
@@ -60,6 +62,7 @@ class Session:
         self.user = user
         self.profile = profile
         self.language = language
+        self.client_type = "webapp"
         self.author = author
         """Who speaks where a message names nobody."""
         self.rename_author = rename_author

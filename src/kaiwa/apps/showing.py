@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 
 from kaiwa.apps.context import current
 from kaiwa.apps.message import Message
@@ -69,8 +68,21 @@ class Showing:
 
     def _finish(self, event: Finished) -> None:
         self._message.finish_reason = event.finish_reason
-        self._message.usage = Usage(**asdict(event.usage), context_length=self._context_length)
-        self._message.timings = Timings(**asdict(event.timings))
+        usage, timings = event.usage, event.timings
+        self._message.usage = Usage(
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            generated_tokens=usage.generated_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+            context_length=self._context_length,
+        )
+        self._message.timings = Timings(
+            first_token_s=timings.first_token_s,
+            prompt_s=timings.prompt_s,
+            decode_s=timings.decode_s,
+            prompt_tokens_per_s=timings.prompt_tokens_per_s,
+            decode_tokens_per_s=timings.decode_tokens_per_s,
+        )
 
     def _tell_place(self, place: int) -> None:
         session = current().session

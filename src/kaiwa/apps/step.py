@@ -101,6 +101,8 @@ class Step:
     async def stream_token(self, token: str, is_sequence: bool = False, is_input: bool = False) -> None:
         """Show one more piece of the output or input, or with `is_sequence` what takes the place of all of it."""
         field = self._input if is_input else self._output
+        if self._context is None:
+            self._begin()
         context = self._open_context()
         if is_sequence:
             field.set(token)

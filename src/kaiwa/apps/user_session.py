@@ -17,6 +17,8 @@ _RESERVED: dict[str, Callable[[Session], Any]] = {
     "chat_profile": lambda session: session.profile,
     "chat_settings": lambda session: dict(session.settings),
     "languages": lambda session: session.language,
+    "client_type": lambda session: session.client_type,
+    "env": lambda session: {},
 }
 """What Kaiwa itself says of a chat."""
 
@@ -24,7 +26,7 @@ _RESERVED: dict[str, Callable[[Session], Any]] = {
 class UserSession:
     """Values by name, for the chat that the calling code belongs to. They go when the chat ends.
 
-    `id`, `user`, `chat_profile`, `chat_settings` and `languages` are Kaiwa's own.
+    `id`, `user`, `chat_profile`, `chat_settings`, `languages`, `client_type` and `env` are Kaiwa's own.
     """
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -13,8 +13,9 @@ from sqlalchemy import create_engine, text
 from kaiwa.apps.protocol.records import Chat
 from kaiwa.apps.storage import migrations
 from kaiwa.apps.storage.database import CHATS_PER_PAGE, Database
-from kaiwa.apps.storage.entries import CreateChat, KeepText, write
+from kaiwa.apps.storage.entries import CreateChat, KeepText
 from kaiwa.apps.storage.tables import METADATA
+from kaiwa.apps.storage.writing import write
 from kaiwa.errors import StorageFailed
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from kaiwa.apps.protocol.records import Record
 from kaiwa.apps.protocol.widgets import SettingValue
@@ -198,5 +198,5 @@ Command = Annotated[
     Field(discriminator="type"),
 ]
 
-COMMAND: TypeAdapter[Command] = TypeAdapter(Command)
+COMMAND: TypeAdapter[Command] = TypeAdapter(Command, config=ConfigDict(defer_build=True))
 """Reads a command from what a page sent."""

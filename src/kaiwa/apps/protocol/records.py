@@ -10,7 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 class Record(BaseModel):
     """Immutable, and without fields that the protocol does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_serialization_defaults_required=True,
+        defer_build=True,  # an app starts before anybody sends it anything
+    )
 
 
 class Usage(Record):
@@ -19,6 +24,8 @@ class Usage(Record):
     prompt_tokens: int
     cached_tokens: int
     generated_tokens: int
+    reasoning_tokens: int = 0
+    """Of the generated ones, those that the model thought."""
     context_length: int = 0
 
 

@@ -18,12 +18,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from kaiwa.apps.protocol.events import Event
 from kaiwa.apps.protocol.records import Chat
-from kaiwa.apps.storage import entries
 from kaiwa.apps.storage.catalog import after
 from kaiwa.apps.storage.database import Database
 from kaiwa.apps.storage.entries import CreateChat, DeleteChat, Entry, RenameChat
 from kaiwa.apps.storage.growth import Growth, Piece
 from kaiwa.apps.storage.tables import CHATS, EVENTS
+from kaiwa.apps.storage.writing import write
 from kaiwa.errors import StorageFailed
 
 GATHER_S = 0.04
@@ -163,7 +163,7 @@ class Log:
         rows = []
         for item in batch.items:
             if isinstance(item, Entry):
-                entries.write(item, chat.id, connection)
+                write(item, chat.id, connection)
                 if isinstance(item, DeleteChat):
                     self._known.pop(chat.id, None)
                     return Written(chat.id, known.owner, 0, (), None, is_deleted=True)

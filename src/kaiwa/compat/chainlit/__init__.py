@@ -11,7 +11,7 @@ from typing import Any
 
 import kaiwa
 
-_MODULES = ("input_widget", "types")
+_MODULES = ("element", "input_widget", "sync", "types", "user")
 
 MISSING = {
     "LangchainCallbackHandler": "make a kaiwa.Step where your chain works",
