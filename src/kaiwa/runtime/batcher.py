@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kaiwa.engines.engine import Engine, Sampled, Slice
 from kaiwa.errors import OutOfMemory
 from kaiwa.events import Event
+from kaiwa.runtime.draft import Draft, Drafter
 from kaiwa.runtime.job import State
 from kaiwa.runtime.prefix_cache import SHARED, Known, PrefixCache
 from kaiwa.runtime.prefix_store import PrefixStore
@@ -33,6 +34,8 @@ class Batching:
 
     max_running: int | None = None
     speculation: bool = True
+    drafter: Drafter | None = None
+    """A smaller model that guesses, too."""
     store: PrefixStore | None = None
     """Where what was read outlives this process."""
 
@@ -54,6 +57,7 @@ class Batcher:
         """How long requests took lately, from their beginning to their end."""
         self._free_tokens = 0
         """A lower bound of what the engine has a place for."""
+        self._drafter = batching.drafter
         self._speculates = batching.speculation and not engine.info.is_recurrent
         self._has_moved = False
         """Whether places in the queue have changed since they were told."""
@@ -70,7 +74,8 @@ class Batcher:
     def add(self, request: Request) -> None:
         """One more request."""
         if self._speculates:
-            request.speculator = Speculator(request.token_ids)
+            draft = Draft(self._drafter, request.token_ids) if self._drafter is not None else None
+            request.speculator = Speculator(request.token_ids, draft)
         self.scheduler.add(request)
         self._has_moved = True
 
@@ -240,6 +245,8 @@ class Batcher:
             took_s = time.perf_counter() - request.begun_at
             self._service_s += (took_s - self._service_s) / 8 if self._service_s else took_s
         self.scheduler.finish(request)
+        if request.speculator is not None:
+            request.speculator.close()
         self._free_tokens = 0
         self._has_moved = True
 

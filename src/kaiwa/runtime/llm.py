@@ -23,6 +23,7 @@ from kaiwa.runtime import embedding
 from kaiwa.runtime.answer_shape import AnswerShape
 from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.batcher import Batcher, Batching
+from kaiwa.runtime.draft import Drafter
 from kaiwa.runtime.embedding import Embedding
 from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
 from kaiwa.runtime.loop import MAX_WAITING, Loop
@@ -51,7 +52,9 @@ class LLM:
     more wait for their turn. Memory is given back by `close`, or at the end of a `with` block.
 
     `speculation` guesses tokens that the context suggests and has several checked at once; no answer changes by it.
-    `cache_dir` is a folder that keeps what was read of conversations over a restart, up to 4 GiB of it.
+    `assistant_model` is a smaller model that guesses, too, while one answer is written: an LLM, or a name, which is
+    then loaded and closed with this one. It may have other tokens. `cache_dir` is a folder that keeps what was read of
+    conversations over a restart, up to 4 GiB of it.
 
     `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
     loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
@@ -90,14 +93,18 @@ class LLM:
         engine: str | Engine = "auto",
         on_progress: Callable[[Progress], None] | None = None,
         speculation: bool = True,
+        assistant_model: LLM | str | os.PathLike[str] | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         max_running: int | None = None,
         max_waiting: int = MAX_WAITING,
     ) -> None:
         options = EngineOptions(threads, context_length, quantization, kv_dtype)
         parts = load(model, options, engine=engine, on_progress=on_progress)
+        if isinstance(assistant_model, (str, os.PathLike)):
+            assistant_model = self._assistant = LLM(assistant_model, threads=threads)
+        drafter = assistant_model.drafter_for(parts.tokenizer) if assistant_model is not None else None
         store = None if cache_dir is None else PrefixStore(Path(cache_dir), parts.engine.info)
-        self._hold(parts, Batching(max_running, speculation, store), max_waiting)
+        self._hold(parts, Batching(max_running, speculation, drafter, store), max_waiting)
 
     @classmethod
     def from_parts(
@@ -109,6 +116,7 @@ class LLM:
         name: str = "model",
         sampling: Sampling | None = None,
         speculation: bool = True,
+        assistant_model: LLM | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         max_running: int | None = None,
         max_waiting: int = MAX_WAITING,
@@ -116,9 +124,13 @@ class LLM:
         """A model made of parts that are loaded already; the engine is shut down with it."""
         llm = cls.__new__(cls)
         parts = Parts(name, engine, tokenizer, template, sampling or Sampling())
+        drafter = assistant_model.drafter_for(tokenizer) if assistant_model is not None else None
         store = None if cache_dir is None else PrefixStore(Path(cache_dir), engine.info)
-        llm._hold(parts, Batching(max_running, speculation, store), max_waiting)
+        llm._hold(parts, Batching(max_running, speculation, drafter, store), max_waiting)
         return llm
+
+    _assistant: LLM | None = None
+    """A smaller model that was loaded for this one."""
 
     def _hold(self, parts: Parts, batching: Batching, max_waiting: int) -> None:
         self._parts = parts
@@ -242,9 +254,15 @@ class LLM:
         """The text of token ids, special tokens included."""
         return self._parts.tokenizer.decode(token_ids)
 
+    def drafter_for(self, tokenizer: Tokenizer) -> Drafter:
+        """What lets a larger model with this tokenizer have this one write ahead. Its answers go on meanwhile."""
+        return Drafter(self._loop, self._parts.tokenizer, tokenizer)
+
     def close(self) -> None:
         """Give the model's memory back. What is being answered ends with an error."""
         self._loop.close()
+        if self._assistant is not None:
+            self._assistant.close()
 
     def __enter__(self) -> Self:
         return self
@@ -267,7 +285,9 @@ class LLM:
         read = [self._text_ids(text) + (end if text and isinstance(text, str) else []) for text in texts]
         for token_ids in read:
             embedding.check(token_ids, self._parts.engine.info)
-        return [self._loop.call(partial(embedding.embed, token_ids=token_ids, pooling=pooling)) for token_ids in read]
+        return [
+            self._loop.submit_call(partial(embedding.embed, token_ids=token_ids, pooling=pooling)) for token_ids in read
+        ]
 
     def _text_ids(self, text: str | Sequence[int]) -> list[int]:
         """The token ids of a text as a prompt, with the token that begins one where the model has it."""

@@ -39,7 +39,7 @@ class Loop:
 
     @property
     def engine(self) -> Engine:
-        """What computes. Only `call` may use it."""
+        """What computes. Only what is handed to `call` may use it."""
         return self._worker.batcher.engine
 
     @property
@@ -65,7 +65,7 @@ class Loop:
         """End a request after the step that runs. Waits for nothing; twice is once."""
         self._worker.leave(_Message(lambda batcher: batcher.cancel(request)))
 
-    def call(self, function: Callable[[Engine], T]) -> Future[T]:
+    def submit_call(self, function: Callable[[Engine], T]) -> Future[T]:
         """Do something else with the engine, between two steps. Raises `KaiwaError` after `close`."""
         future: Future[T] = Future()
 
@@ -81,6 +81,10 @@ class Loop:
             self._worker.check_open()
             self._worker.post(_Message(answer, refuse=future.set_exception))
         return future
+
+    def call(self, function: Callable[[Engine], T]) -> T:
+        """As `submit_call`, and wait for what it gives."""
+        return self.submit_call(function).result()
 
     def close(self) -> None:
         """End what runs with `KaiwaError` after its step, and give the engine's memory back. Twice is once."""

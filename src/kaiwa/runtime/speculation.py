@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kaiwa.runtime.draft import Draft
 from kaiwa.runtime.prompt_lookup import PromptLookup
 
 MAX_GUESSES = 24
@@ -21,6 +22,7 @@ PROBE_AFTER = 48
 
 FIRST_ODDS = {2: (1.0, 1.5), 3: (2.0, 1.5), 4: (3.0, 1.0), 6: (5.0, 1.0), 9: (9.0, 1.0), 12: (15.0, 1.0)}
 """By the tokens of the context that speak for a guess, at least: how many right ones it begins with, and wrong ones."""
+FIRST_DRAFT_ODDS = (4.0, 1.0)
 
 
 @dataclass(slots=True)
@@ -44,8 +46,10 @@ class Odds:
 class Speculator:
     """The guesses at one answer."""
 
-    def __init__(self, token_ids: list[int]) -> None:
+    def __init__(self, token_ids: list[int], draft: Draft | None = None) -> None:
         self._lookup = PromptLookup(token_ids)
+        self._draft = draft
+        self._draft_odds = Odds(*FIRST_DRAFT_ODDS)
         self._odds = {length: Odds(*first) for length, first in FIRST_ODDS.items()}
         self._last: Odds | None = None
         self._num_unguessed = 0
@@ -59,16 +63,32 @@ class Speculator:
         self._num_unguessed += 1
         if most < 1:
             return []
-        guesses, num_same = self._lookup.guess(min(most, MAX_GUESSES))
-        if not guesses:
+        most = min(most, MAX_GUESSES)
+        guesses, num_same = self._lookup.guess(most)
+        if guesses:
+            odds = self._odds[max(length for length in self._odds if length <= max(num_same, min(self._odds)))]
+            number = self._number(odds, len(guesses), num_others, step_s)
+            if number:
+                return guesses[:number]
+        if self._draft is None or num_others:
             return []
-        odds = self._odds[max(length for length in self._odds if length <= max(num_same, min(self._odds)))]
-        number = best_number(odds.chance, len(guesses), num_others=num_others, step_s=step_s)
+        cost_s = self._draft.token_s
+        number = self._number(self._draft_odds, most, 0, lambda number: step_s(number) + number * cost_s)
+        return self._draft.guess(number) if number else []
+
+    def close(self) -> None:
+        """The answer is over."""
+        if self._draft is not None:
+            self._draft.close()
+
+    def _number(self, odds: Odds, most: int, num_others: int, step_s: Callable[[int], float]) -> int:
+        """How many guesses of these odds to make; now and then one whatever the odds."""
+        number = best_number(odds.chance, most, num_others=num_others, step_s=step_s)
         if number == 0 and self._num_unguessed >= PROBE_AFTER:
             number = 1
         if number:
             self._last, self._num_unguessed = odds, 0
-        return guesses[:number]
+        return number
 
     def learn(self, num_guesses: int, num_right: int) -> None:
         """What became of the last guesses."""
