@@ -357,16 +357,18 @@ NB_MODULE(_native, m) {
            "in_"_a, "norm"_a.none(), "eps"_a, "gate"_a, "up"_a, "activation"_a, "out"_a)
       .def("experts",
            [](Program& p, int in, Vector norm, float eps, int router, int shared_gate, const std::vector<ExpertTuple>& experts,
-              int num_chosen, bool renormalized, float scale, std::string_view activation, int out, bool accumulate) {
+              int num_chosen, bool renormalized, float scale, std::vector<float> expert_scales, std::string_view activation,
+              int out, bool accumulate) {
              std::vector<Expert> all;
              for (const auto& [gate, up, down, gate_bias, up_bias, down_bias] : experts)
                all.push_back({gate, up, down, gate_bias, up_bias, down_bias});
              p.add_step(std::make_unique<Experts>(in, norm, eps, router, shared_gate, std::move(all),
-                                                  Routing{num_chosen, renormalized, scale}, activation_named(activation), out,
+                                                  Routing{num_chosen, renormalized, scale, std::move(expert_scales)},
+                                                  activation_named(activation), out,
                                                   accumulate, p.expert_scratch()));
            },
            "in_"_a, "norm"_a.none(), "eps"_a, "router"_a, "shared_gate"_a, "experts"_a, nb::kw_only(), "num_chosen"_a,
-           "renormalized"_a, "scale"_a, "activation"_a, "out"_a, "accumulate"_a)
+           "renormalized"_a, "scale"_a, "expert_scales"_a, "activation"_a, "out"_a, "accumulate"_a)
       .def("attention",
            [](Program& p, int queries, int keys, int values, int out, int layer, int num_heads, int num_kv_heads, int head_dim,
               float scale, float temperature, int temperature_length, float softcap, int window, int rope, bool interleaved,

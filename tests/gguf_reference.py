@@ -188,7 +188,8 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     weights: dict[str, np.ndarray] = {}
     for shard in sorted(folder.glob("*.safetensors")):
         weights |= load_file(shard)
-    weights = stack_experts(weights)
+    if architecture != "gemma4":  # whose files keep gates and what they multiply in one
+        weights = stack_experts(weights)
     for name, theirs in tensor_names(config["num_hidden_layers"], architecture).items():
         if theirs not in weights:
             continue
@@ -243,10 +244,11 @@ def stack_experts(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _add_experts(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
-    if "num_experts_per_tok" not in config:
+    num_chosen = config.get("num_experts_per_tok") or config.get("top_k_experts")
+    if num_chosen is None:
         return
     writer.add_expert_count(config.get("num_experts") or config["num_local_experts"])
-    writer.add_expert_used_count(config["num_experts_per_tok"])
+    writer.add_expert_used_count(num_chosen)
     if config["model_type"] != "mixtral":
         writer.add_expert_feed_forward_length(config.get("moe_intermediate_size") or config["intermediate_size"])
     if "shared_expert_intermediate_size" in config:

@@ -24,7 +24,7 @@ template <class Items> void fit(Items& items, size_t size) {
 Experts::Experts(int in, Vector norm, float eps, int router, int shared_gate, std::vector<Expert> experts, Routing routing,
                  Activation activation, int out, bool accumulate, std::shared_ptr<ExpertScratch> scratch)
     : in_(in), norm_(std::move(norm)), eps_(eps), router_(router), shared_gate_(shared_gate), experts_(std::move(experts)),
-      routing_(routing), activation_(activation), out_(out), accumulate_(accumulate), scratch_(std::move(scratch)) {
+      routing_(std::move(routing)), activation_(activation), out_(out), accumulate_(accumulate), scratch_(std::move(scratch)) {
   for (const Expert& expert : experts_) {
     const int width = expert.gate->rows();
     if (expert.up->rows() != width || expert.down->columns() != width || expert.up->columns() != expert.gate->columns() ||
@@ -40,6 +40,8 @@ void Experts::prepare(const Context& context, int max_rows) {
   if (routing_.num_chosen < 1 || routing_.num_chosen > num_routed_ || num_routed_ > (int)experts_.size())
     throw std::invalid_argument("a router cannot choose " + std::to_string(routing_.num_chosen) + " of " +
                                 std::to_string(num_routed_) + " experts, where there are " + std::to_string(experts_.size()));
+  if (!routing_.expert_scales.empty() && (int)routing_.expert_scales.size() != num_routed_)
+    throw std::invalid_argument("some experts that a router chooses have a scale, and others none");
   per_row_ = routing_.num_chosen + (int)experts_.size() - num_routed_;
   const int num_entries = max_rows * per_row_, columns = context.slot(in_).width;
   context.inputs->reserve(max_rows, columns, false);
@@ -134,6 +136,8 @@ void Experts::choose(const Context& context, int row, Choice* choices) const {
     for (int expert = 0; expert < num_routed_; ++expert) sum += std::exp(logits[expert] - largest);
   }
   for (int i = 0; i < num_chosen; ++i) choices[i].weight *= routing_.scale / sum;
+  if (!routing_.expert_scales.empty())
+    for (int i = 0; i < num_chosen; ++i) choices[i].weight *= routing_.expert_scales[choices[i].expert];
 
   const float shared = shared_gate_ < 0 ? 1.0f : 1.0f / (1.0f + std::exp(-context.row(shared_gate_, row)[0]));
   for (int i = num_chosen; i < per_row_; ++i) choices[i] = {num_routed_ + i - num_chosen, shared};

@@ -12,11 +12,13 @@ struct Expert {
 };
 
 // How a row's experts are chosen by the router's logits, and what their results are multiplied by: the softmax over all
-// experts, divided by the chosen ones' sum where it is `renormalized`, times `scale`.
+// experts, divided by the chosen ones' sum where it is `renormalized`, times `scale`, times the expert's own of `expert_scales`
+// unless there are none.
 struct Routing {
   int num_chosen;
   bool renormalized;
   float scale;
+  std::vector<float> expert_scales;
 };
 
 // Memory that all mixtures of a program share.

@@ -161,6 +161,27 @@ TINY_MODELS = {
             "hidden_size_per_layer_input": 0,
         },
     ),
+    "gemma4-experts": TinyModel(
+        Gemma4TextConfig,
+        Gemma4ForCausalLM,
+        {
+            "hidden_size": 32,
+            "intermediate_size": 40,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "head_dim": 16,
+            "global_head_dim": 32,
+            "sliding_window": 16,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "hidden_size_per_layer_input": 0,
+            "enable_moe_block": True,
+            "num_experts": 6,
+            "top_k_experts": 2,
+            "moe_intermediate_size": 24,
+        },
+        seed=7,
+    ),
     "qwen3.5-moe": TinyModel(
         Qwen3_5MoeTextConfig,
         Qwen3_5MoeForCausalLM,
@@ -429,13 +450,17 @@ def spread_weights(model: PreTrainedModel, seed: int) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            if name.endswith("norm.weight"):
+            if name.endswith(("norm.weight", "layernorm_1.weight", "layernorm_2.weight")):
                 # Some families store a norm's distance from 1, and what Gemma's layers add must be heard beside its
                 # large embeddings.
                 center = 3 if "post_feedforward" in name else parameter.mean()
                 if model.config.model_type == "gemma4_text" and "self_attn" in name:
                     center = 0.5  # these norms alone scale its scores
                 parameter.copy_(center + 0.2 * noise)
+            elif name.endswith("router.scale"):
+                parameter.copy_(6 + noise)  # so that no two experts are nearly as good
+            elif name.endswith("per_expert_scale"):
+                parameter.copy_(1 + 0.2 * noise)
             elif name.endswith("gate_up_proj_bias"):
                 parameter.copy_(4 * noise)  # beyond the bounds of GPT-OSS's activation
             elif parameter.dim() == 1 or name.endswith("bias"):  # sinks, and how fast a state decays, too

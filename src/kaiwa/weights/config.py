@@ -70,6 +70,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "num_kv_shared_layers": 0,
         "attention_k_eq_v": False,
         "use_double_wide_mlp": False,
+        "enable_moe_block": False,
         "hidden_activation": "gelu_pytorch_tanh",
         "max_position_embeddings": 131072,
         "sliding_window": 512,
@@ -241,7 +242,7 @@ def normalize_config(
     _fill_global_heads(result, check)
     _fill_recurrent_layers(result, check)
     _fill_rope(result, check)
-    if "num_experts" in _DEFAULTS[family]:
+    if "num_experts" in _DEFAULTS[family] or result.get("enable_moe_block"):
         _fill_experts(result, given, check)
     return result
 
@@ -318,9 +319,11 @@ def _fill_heads(config: dict[str, Any], check: _Check) -> None:
 
 
 def _fill_experts(config: dict[str, Any], given: Mapping[str, Any], check: _Check) -> None:
-    """One name of what is `num_local_experts` in some families' files."""
+    """One name of what is `num_local_experts` or `top_k_experts` in some families' files."""
     if "num_local_experts" in given:
         config["num_experts"] = check.size("num_local_experts")
+    if "top_k_experts" in given:
+        config["num_experts_per_tok"] = check.size("top_k_experts")
     num_experts = check.size("num_experts")
     if check.size("num_experts_per_tok") > num_experts:
         check.fail("num_experts_per_tok", config["num_experts_per_tok"], f"at most the {num_experts} experts")

@@ -167,6 +167,14 @@ _GEMMA4_TENSORS = {
     "blk.{N}.proj.weight": "model.layers.{N}.per_layer_projection.weight",
     "blk.{N}.post_norm.weight": "model.layers.{N}.post_per_layer_input_norm.weight",
     "blk.{N}.layer_output_scale.weight": "model.layers.{N}.layer_scalar",
+    "blk.{N}.ffn_gate_inp.weight": "model.layers.{N}.router.proj.weight",
+    "blk.{N}.ffn_gate_inp.scale": "model.layers.{N}.router.scale",
+    "blk.{N}.ffn_gate_up_exps.weight": "model.layers.{N}.experts.gate_up_proj",
+    "blk.{N}.ffn_down_exps.weight": "model.layers.{N}.experts.down_proj.weight",
+    "blk.{N}.ffn_down_exps.scale": "model.layers.{N}.router.per_expert_scale",
+    "blk.{N}.pre_ffw_norm_2.weight": "model.layers.{N}.pre_feedforward_layernorm_2.weight",
+    "blk.{N}.post_ffw_norm_1.weight": "model.layers.{N}.post_feedforward_layernorm_1.weight",
+    "blk.{N}.post_ffw_norm_2.weight": "model.layers.{N}.post_feedforward_layernorm_2.weight",
 }
 # Without what differs from layer to layer; the turns of large heads are in rope_freqs.weight.
 _GEMMA4_KEYS = {
@@ -179,6 +187,9 @@ _GEMMA4_KEYS = {
     "attention.key_length_swa": "head_dim",
     "attention.shared_kv_layers": "num_kv_shared_layers",
     "embedding_length_per_layer_input": "hidden_size_per_layer_input",
+    "expert_count": "num_experts",
+    "expert_used_count": "num_experts_per_tok",
+    "expert_feed_forward_length": "moe_intermediate_size",
 }
 _GEMMA4_LISTS = {"attention.head_count_kv": "kv_heads_by_layer", "feed_forward_length": "inner_by_layer"}
 
@@ -228,6 +239,7 @@ def _gemma4(config: Mapping[str, Any]) -> Mapping[str, Any]:
     widths = inner if isinstance(inner, list) and inner else [inner]
     derived["intermediate_size"] = widths[0]
     derived["use_double_wide_mlp"] = widths[-1] != widths[0]
+    derived["enable_moe_block"] = bool(config.get("num_experts"))
     return derived
 
 

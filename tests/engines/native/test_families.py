@@ -107,7 +107,7 @@ def test_a_closed_sequence_leaves_the_others_alone() -> None:
 
 @pytest.mark.parametrize("name", [
     "llama-tied", "llama3-rope", "mistral-full", "qwen2", "qwen3", "smollm3", "ministral3", "gemma3",
-    "phi3-crossing", "phi4-long", "qwen3.5", "qwen3.5-moe", "gemma4", "gemma4-keys-as-values",
+    "phi3-crossing", "phi4-long", "qwen3.5", "qwen3.5-moe", "gemma4", "gemma4-keys-as-values", "gemma4-experts",
 ])  # fmt: skip
 def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
     expected = Expected.of(name)

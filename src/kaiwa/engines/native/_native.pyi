@@ -184,6 +184,7 @@ class Program:
         num_chosen: int,
         renormalized: bool,
         scale: float,
+        expert_scales: Sequence[float],
         activation: str,
         out: int,
         accumulate: bool,

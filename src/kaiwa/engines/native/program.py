@@ -80,13 +80,16 @@ class Routing:
     """How a token's experts are chosen by the logits of `router`: the `num_chosen` largest.
 
     Their weights are the softmax over all experts, divided by the sum of the chosen ones' where `is_renormalized`,
-    times `scale`. The `shared` experts come on top, weighed by the sigmoid of what `shared_gate` says, or by 1.
+    times `scale` and the expert's own of `expert_scales`, where there are any. The `shared` experts come on top,
+    weighed by the sigmoid of what `shared_gate` says, or by 1. The router reads what the experts read, or `input`.
     """
 
     router: Projection
     num_chosen: int
     is_renormalized: bool
     scale: float = 1.0
+    expert_scales: Sequence[float] = ()
+    input: Normed | None = None
     shared: Sequence[Expert] = ()
     shared_gate: Projection | None = None
 
@@ -218,15 +221,22 @@ class Program:
         return out
 
     def experts(
-        self, x: Value | Normed, experts: Sequence[Expert], routing: Routing, *, activation: str, onto: Value
+        self,
+        x: Value | Normed,
+        experts: Sequence[Expert],
+        routing: Routing,
+        *,
+        activation: str,
+        onto: Value | None = None,
     ) -> Value:
-        """Adds to `onto` what the experts that a router chooses for each token make of `x` (Shazeer et al. 2017).
+        """What the experts that a router chooses for each token make of `x` (Shazeer et al. 2017).
 
-        An expert that no token chose is not read.
+        With `onto` it is added to that value. An expert that no token chose is not read.
         """
         source, norm, eps = _unwrap(x)
+        out = self._value(experts[0].down.weights.rows) if onto is None else onto
         gates = [] if routing.shared_gate is None else [routing.shared_gate]
-        router, *shared_gate = self.linear(x, [routing.router, *gates], is_precise=True)
+        router, *shared_gate = self.linear(routing.input or x, [routing.router, *gates], is_precise=True)
 
         def emit(native: _native.Program, slot: dict[int, int]) -> None:
             native.experts(
@@ -242,13 +252,14 @@ class Program:
                 num_chosen=routing.num_chosen,
                 renormalized=routing.is_renormalized,
                 scale=routing.scale,
+                expert_scales=routing.expert_scales,
                 activation=activation,
-                out=slot[onto.index],
-                accumulate=True,
+                out=slot[out.index],
+                accumulate=onto is not None,
             )
 
-        self._record([source, router, *shared_gate, onto], emit)
-        return onto
+        self._record([source, router, *shared_gate, out], emit)
+        return out
 
     def attention(self, queries: Value, keys: Value | None, values: Value | None, layer: int, heads: Heads) -> Value:
         """Rotates queries and keys, stores keys and values in the cache, and attends to all that the cache holds.

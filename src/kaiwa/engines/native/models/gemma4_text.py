@@ -2,7 +2,7 @@
 
 Gemma Team 2026. Five layers with a window (small heads) to one without (large heads, of which a quarter turns). Keys,
 queries and values are normed, and scores not scaled. A second table gives each layer some numbers for each token,
-which pass a gate at the layer's end.
+which pass a gate at the layer's end. Its mixtures have experts beside the feed-forward network of a layer.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kaiwa.engines.native import rope
+from kaiwa.engines.native import experts, rope
 from kaiwa.engines.native.models import llama
-from kaiwa.engines.native.program import Heads, Normed, Program, Projection, Value
+from kaiwa.engines.native.program import Heads, Normed, Program, Projection, Routing, Value
 from kaiwa.engines.native.weights import Weights, vector_of
 from kaiwa.errors import UnsupportedModel
 
 
 def record(program: Program, config: Mapping[str, Any], weights: Weights) -> None:
-    """Write the model's steps down. Raises `UnsupportedModel` for one with experts."""
-    if config.get("enable_moe_block"):
-        raise UnsupportedModel("this Gemma 4 has experts, which Kaiwa does not know yet", hint='engine="torch" runs it')
+    """Write the model's steps down. Raises `UnsupportedModel` for one that writes no text."""
     if config.get("use_bidirectional_attention") == "all":
         raise UnsupportedModel("this Gemma reads both ways, as a model of embeddings does, and writes no text")
     hidden, vocab, eps = config["hidden_size"], config["vocab_size"], config["rms_norm_eps"]
@@ -110,7 +108,37 @@ def _feed_forward(program: Program, config: Mapping[str, Any], weights: Weights,
     normed = _normed(program, config, weights, x, layer, "pre_feedforward_layernorm")
     gated = program.gated(normed, gate, up, llama.activation_of(config))
     (change,) = program.linear(gated, [llama.project(weights, f"{name}.down_proj", hidden, inner)])
+    if config["enable_moe_block"]:
+        change = _with_experts(program, config, weights, x, layer, change)
     return program.add(_normed(program, config, weights, change, layer, "post_feedforward_layernorm"), onto=x)
+
+
+def _with_experts(
+    program: Program, config: Mapping[str, Any], weights: Weights, x: Value, layer: int, change: Value
+) -> Value:
+    """The sum of the network's `change` and what experts make of `x`, each under a norm of its own.
+
+    The router's norm has a scale, and what it makes is divided by the root of the layer's width.
+    """
+    hidden, eps, name = config["hidden_size"], config["rms_norm_eps"], f"model.layers.{layer}"
+    num_experts, width = config["num_experts"], config["moe_intermediate_size"]
+    scale = [number * hidden**-0.5 for number in weights.needed_numbers(f"{name}.router.scale")]
+    routing = Routing(
+        llama.project(weights, f"{name}.router.proj", num_experts, hidden),
+        num_chosen=config["num_experts_per_tok"],
+        is_renormalized=True,
+        expert_scales=weights.needed_numbers(f"{name}.router.per_expert_scale"),
+        input=program.rms_norm(x, vector_of(scale), eps),
+    )
+    found = program.experts(
+        _normed(program, config, weights, x, layer, "pre_feedforward_layernorm_2"),
+        experts.load(weights, f"{name}.experts", num_experts, width, hidden),
+        routing,
+        activation=llama.activation_of(config),
+    )
+    norm = weights.vector(f"{name}.post_feedforward_layernorm_1.weight", hidden)
+    change = program.norm_groups(change, norm, hidden, eps)
+    return program.add(_normed(program, config, weights, found, layer, "post_feedforward_layernorm_2"), onto=change)
 
 
 def _take_input(
