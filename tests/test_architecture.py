@@ -60,7 +60,7 @@ OPTIONAL = {
     "torch": ("compat", "engines"),
     "transformers": ("engines",),
     "llama_cpp": ("runtime",),
-    "xllamacpp": ("runtime",),
+    "xllamacpp": ("engines", "runtime"),
 }
 
 PUBLIC_NAMES = [

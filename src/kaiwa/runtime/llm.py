@@ -12,14 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kaiwa.chat.address import is_address
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.tools import ToolLike, schemas
 from kaiwa.engines.engine import Engine, Pooling
 from kaiwa.errors import InvalidMessages, InvalidOption, TemplateError
 from kaiwa.events import Progress, Reply
 from kaiwa.messages import Conversation, normalize
-from kaiwa.runtime import embedding
+from kaiwa.runtime import elsewhere, embedding
 from kaiwa.runtime.answer_shape import AnswerShape
 from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.batcher import Batcher, Batching
@@ -73,14 +72,10 @@ class LLM:
     `InvalidOption` for an impossible `threads`, `context_length`, `quantization`, `kv_dtype` or `engine`.
     """
 
-    def __new__(cls, model: object = DEFAULT_MODEL, /, **options: Any) -> Self:
-        """For the address of a server, a `RemoteModel`, which has the same calls; it takes the `options`."""
-        if not is_address(model):
-            return super().__new__(cls)
-        from kaiwa.chat.remote import RemoteModel  # slow to import
-
-        remote: Any = RemoteModel(str(model), **options)
-        return remote  # type: ignore[no-any-return]
+    def __new__(cls, model: object = None, /, **options: Any) -> Self:
+        """A model that lives elsewhere, where the address of a server or a family of llama.cpp's asks for one."""
+        other = elsewhere.find(model, options) if cls is LLM else None
+        return super().__new__(cls) if other is None else other
 
     def __init__(
         self,

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from kaiwa.engines.engine import Engine
 from kaiwa.errors import InvalidOption, OutOfMemory, did_you_mean
-from kaiwa.events import Progress
 from kaiwa.runtime.memory import available_bytes
+from kaiwa.runtime.parts import EngineOptions as EngineOptions
+from kaiwa.runtime.parts import OnProgress as OnProgress
+from kaiwa.runtime.parts import Parts as Parts
+from kaiwa.runtime.parts import check_threads
 from kaiwa.runtime.planning import Plan, plan
 from kaiwa.sampling import Sampling
 from kaiwa.text.chat_template import ChatTemplate
@@ -19,37 +22,10 @@ from kaiwa.text.tokenizer import Tokenizer
 from kaiwa.weights.checkpoint import Checkpoint
 from kaiwa.weights.hub import DEFAULT_MODEL as DEFAULT_MODEL
 
-ENGINES = ("auto", "native")
+ENGINES = ("auto", "native", "torch", "llama-cpp")
 
 COMFORTABLE_CONTEXT_LENGTH = 4096
 """A model whose context would be shorter takes more than its share of the memory."""
-
-OnProgress = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """How an engine holds a model; None is what the model and the machine suggest."""
-
-    threads: int | None = None
-    context_length: int | None = None
-    quantization: str | None = None
-    kv_dtype: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A model in memory. Without a `template` it cannot read conversations. `sampling` are its own defaults.
-
-    `pooling` is how it makes one vector of a text, where its files say so.
-    """
-
-    name: str
-    engine: Engine
-    tokenizer: Tokenizer
-    template: ChatTemplate | None
-    sampling: Sampling
-    pooling: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,29 +68,33 @@ def load(
 
     Raises what `LLM` says.
     """
+    from kaiwa.runtime import engine_choice, torch_loading
     from kaiwa.weights.hub import display_name, recommended, resolve
     from kaiwa.weights.open import open_checkpoint
     from kaiwa.weights.pooling import declared_pooling
 
     _check_engine(engine)
-    _check_threads(options.threads)
+    check_threads(options.threads)
     if not isinstance(engine, str) and options != EngineOptions():
         raise InvalidOption(
             "an engine that is loaded already has its threads, context_length, quantization and kv_dtype",
             hint='leave them out, or pass engine="native"',
         )
     path = resolve(model, on_progress=on_progress)
+    name, recommended_options = display_name(model, path), recommended(model)
+    if isinstance(engine, str) and engine_choice.wants_torch(path, engine, options.quantization):
+        return torch_loading.load(path, options, name=name, recommended=recommended_options, on_progress=on_progress)
     checkpoint = open_checkpoint(path)
     try:
         tokenizer = tokenizer_of(checkpoint)
         template = _template(tokenizer)
         pooling = declared_pooling(checkpoint)
-        sampling = Sampling.from_generation_config({**recommended(model), **checkpoint.generation_config})
+        sampling = Sampling.from_generation_config({**recommended_options, **checkpoint.generation_config})
         if isinstance(engine, str):
             engine = _load_engine(checkpoint, options, on_progress)
     finally:
         checkpoint.close()  # the engine has packed its own
-    return Parts(display_name(model, path), engine, tokenizer, template, sampling, pooling)
+    return Parts(name, engine, tokenizer, template, sampling, pooling)
 
 
 def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: OnProgress | None) -> Engine:
@@ -196,8 +176,3 @@ def _template(tokenizer: Tokenizer) -> ChatTemplate | None:
 def _check_engine(engine: str | Engine) -> None:
     if isinstance(engine, str) and engine not in ENGINES:
         raise InvalidOption(f"there is no engine {engine!r}", hint=did_you_mean(engine, ENGINES))
-
-
-def _check_threads(threads: int | None) -> None:
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise InvalidOption(f"threads={threads!r} is impossible", hint="threads must be a whole number of at least 1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +95,17 @@ def read_metadata(path: Path) -> dict[str, Any]:
         file.close()
 
 
+def peek(path: Path, wanted: str) -> Any:
+    """The value of one key, or None: read only as far as it stands, and the architecture stands first. For choosing."""
+    file = MappedFile(path, KIND)
+    try:
+        reader = HeaderReader(file)
+        _, num_keys = _read_counts(reader)
+        return next((value for key, value in _keys(reader, num_keys) if key == wanted), None)
+    finally:
+        file.close()
+
+
 def _part_paths(path: Path) -> list[Path]:
     match = PART.fullmatch(path.name)
     if not match or not file_kinds.exists(path):
@@ -164,16 +175,25 @@ def _read_part(file: MappedFile) -> _Part:
 
 def _read_keys(reader: HeaderReader) -> tuple[dict[str, Any], int]:
     """The keys with their values, and the number of tensors, whose list follows."""
-    _check_magic(reader.file, reader)
-    num_tensors = reader.count("tensors", _MIN_TENSOR_BYTES)
-    num_keys = reader.count("keys", _MIN_KEY_BYTES)
+    num_tensors, num_keys = _read_counts(reader)
     metadata: dict[str, Any] = {}
-    for index in range(num_keys):
-        key = reader.text(f"the name of key {index}")
+    for key, value in _keys(reader, num_keys):
         if key in metadata:
             raise reader.failure(f"key {key!r} is there twice")
-        metadata[key] = reader.value(reader.number(U32, f"the type of key {key!r}"), f"key {key!r}")
+        metadata[key] = value
     return metadata, num_tensors
+
+
+def _read_counts(reader: HeaderReader) -> tuple[int, int]:
+    """How many tensors and keys the file has."""
+    _check_magic(reader.file, reader)
+    return reader.count("tensors", _MIN_TENSOR_BYTES), reader.count("keys", _MIN_KEY_BYTES)
+
+
+def _keys(reader: HeaderReader, count: int) -> Iterator[tuple[str, Any]]:
+    for index in range(count):
+        key = reader.text(f"the name of key {index}")
+        yield key, reader.value(reader.number(U32, f"the type of key {key!r}"), f"key {key!r}")
 
 
 def _check_magic(file: MappedFile, reader: HeaderReader) -> None:

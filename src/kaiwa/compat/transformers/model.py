@@ -35,14 +35,19 @@ class AutoModelForCausalLM:
 
 def load(placed: placement.Placement) -> LLM:
     """The model in memory."""
+    from kaiwa.runtime import engine_choice
+    from kaiwa.weights import hub
+
+    path = hub.resolve(placed.model)
+    name = hub.display_name(placed.model, path)
+    if engine_choice.wants_torch(path, placed.engine, placed.quantization):
+        return _on_torch(path, placed, name)
     quantization = placed.quantization
     if quantization is not None:
-        from kaiwa.weights import hub
         from kaiwa.weights.description import describe
 
-        path = hub.resolve(placed.model)
         quantization = placement.drop_needless_quantization(
-            quantization, number_format=describe(path).number_format, name=hub.display_name(placed.model, path)
+            quantization, number_format=describe(path).number_format, name=name
         )
     return LLM(
         placed.model,
@@ -51,6 +56,30 @@ def load(placed: placement.Placement) -> LLM:
         context_length=placed.context_length,
         threads=placed.threads,
     )
+
+
+def _on_torch(path: Path, placed: placement.Placement, name: str) -> LLM:
+    from kaiwa.runtime import torch_loading
+    from kaiwa.runtime.parts import EngineOptions
+    from kaiwa.weights import hub
+
+    config = placed.quantization_config
+    parts = torch_loading.load(
+        path,
+        EngineOptions(
+            threads=placed.threads,
+            context_length=placed.context_length,
+            quantization=placed.quantization or (config.quantization if config else None),
+        ),
+        name=name,
+        recommended=hub.recommended(placed.model),
+        on_progress=None,
+        dtype=placed.dtype,
+        device_map=placed.device_map,
+        quantization_config=config,
+        max_memory=placed.max_memory,
+    )
+    return LLM.from_parts(parts.engine, parts.tokenizer, parts.template, name=parts.name, sampling=parts.sampling)
 
 
 class CausalLM:

@@ -49,8 +49,11 @@ class Placement:
     quantization: str | None = None
     context_length: int | None = None
     threads: int | None = None
-    torch_options: Mapping[str, Any] | None = None
-    """For transformers' own `from_pretrained`, where the torch engine is used."""
+    dtype: str | None = None
+    device_map: Any = None
+    quantization_config: BitsAndBytesConfig | None = None
+    max_memory: Mapping[Any, Any] | None = None
+    """The last four are for the torch engine, where that is used."""
 
 
 def read(model: str | Path, options: Mapping[str, Any]) -> Placement:
@@ -73,16 +76,16 @@ def read(model: str | Path, options: Mapping[str, Any]) -> Placement:
         raise InvalidOption(f"there is no engine {engine!r}", hint=did_you_mean(engine, _ENGINES))
     if device not in _HERE and engine == "auto":
         engine = "torch"
-    torch_options = {"dtype": dtype, "device_map": device, "quantization_config": config}
-    if "max_memory" in given:
-        torch_options["max_memory"] = given["max_memory"]
     return Placement(
         model=_located(model, given),
         engine=engine,
         quantization=given.get("quantization") or (config.quantization if config and engine != "torch" else None),
         context_length=given.get("context_length"),
         threads=given.get("threads"),
-        torch_options={name: value for name, value in torch_options.items() if value is not None},
+        dtype=dtype,
+        device_map=device,
+        quantization_config=config,
+        max_memory=given.get("max_memory"),
     )
 
 

@@ -1,0 +1,275 @@
+"""The torch engine beside transformers' own `generate`, and the rules that every engine keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
+    OlmoConfig,
+    OlmoForCausalLM,
+    PreTrainedModel,
+)
+from transformers.utils import logging
+
+import kaiwa as kw
+from driving import start
+from kaiwa.engines.engine import Slice
+from kaiwa.engines.torch.engine import TorchEngine
+from kaiwa.engines.torch.loading import load
+from kaiwa.errors import ContextOverflow, InvalidOption, OutOfMemory, UnsupportedFormat, UnsupportedModel, UnusableFile
+from kaiwa.sampling import Sampling
+from tiny_models import SMALL, TINY_MODELS, make_prompt, spread_weights
+
+pytestmark = pytest.mark.oracle
+logging.disable_progress_bar()  # a bar leaves a thread behind
+
+PIPELINE = Path(__file__).parents[1] / "golden" / "pipeline"
+GREEDY = Sampling(do_sample=False)
+NUM_NEW = 24
+FOREIGN = {
+    "gpt2": (GPT2LMHeadModel, GPT2Config(vocab_size=256, n_embd=48, n_layer=2, n_head=4, n_positions=256)),
+    "gpt_neox": (GPTNeoXForCausalLM, GPTNeoXConfig(**SMALL)),
+    "olmo": (OlmoForCausalLM, OlmoConfig(**SMALL)),
+}
+
+
+def foreign(name: str) -> PreTrainedModel:
+    """A random model of a family that the built-in engine does not know."""
+    kind, config = FOREIGN[name]
+    model = kind(config).eval()
+    spread_weights(model, 3)
+    return model
+
+
+@contextmanager
+def engine_of(model: PreTrainedModel, **options: int) -> Iterator[TorchEngine]:
+    engine = TorchEngine(model, name="cpu", **options)
+    try:
+        yield engine
+    finally:
+        engine.shutdown()
+
+
+def continued(engine: TorchEngine, sequence: int, token: int, count: int) -> list[int]:
+    tokens = [token]
+    while len(tokens) < count:
+        (sampled,) = engine.step([Slice(sequence, tokens[-1:])])
+        assert sampled is not None
+        tokens.append(sampled.token_ids[0])
+    return tokens
+
+
+def greedy(model: PreTrainedModel, prompt: list[int]) -> list[int]:
+    ids = torch.tensor([prompt])
+    rows = model.generate(ids, max_new_tokens=NUM_NEW, do_sample=False, eos_token_id=None, pad_token_id=0)
+    return rows[0, len(prompt) :].tolist()
+
+
+@pytest.fixture(scope="module")
+def llama() -> PreTrainedModel:
+    return TINY_MODELS["llama-tied"].build()
+
+
+@pytest.fixture
+def engine(llama: PreTrainedModel) -> Iterator[TorchEngine]:
+    with engine_of(llama) as engine:
+        yield engine
+
+
+PROMPT = make_prompt(256, 0).tolist()
+
+
+@pytest.mark.parametrize("name", [*TINY_MODELS, *FOREIGN])
+def test_it_says_what_generate_says(name: str) -> None:
+    model = foreign(name) if name in FOREIGN else TINY_MODELS[name].build()
+    prompt = make_prompt(256, 1).tolist()
+    expected = greedy(model, prompt)
+    with engine_of(model) as engine:
+        sequence, token = start(engine, prompt, chunk=7)
+        assert continued(engine, sequence, token, NUM_NEW) == expected
+
+
+def test_a_batch_is_computed_as_each_alone(engine: TorchEngine, llama: PreTrainedModel) -> None:
+    prompts = [PROMPT[:5], PROMPT[5:25], PROMPT]
+    sequences = []
+    for prompt in prompts:
+        sequences.append(engine.open())
+        engine.configure(sequences[-1], GREEDY, prompt_ids=prompt)
+    answers = [[] for _ in prompts]
+    parts = [Slice(sequence, prompt) for sequence, prompt in zip(sequences, prompts, strict=True)]
+    for _ in range(NUM_NEW):
+        for answer, sampled in zip(answers, engine.step(parts), strict=True):
+            answer.extend(sampled.token_ids)
+        parts = [Slice(sequence, answer[-1:]) for sequence, answer in zip(sequences, answers, strict=True)]
+    assert answers == [greedy(llama, prompt) for prompt in prompts]
+
+
+def test_forks_and_cuts_leave_others_alone(engine: TorchEngine, llama: PreTrainedModel) -> None:
+    sequence, token = start(engine, PROMPT)
+    fork = engine.fork(sequence, 10)
+    engine.configure(fork, GREEDY)
+    (sampled,) = engine.step([Slice(fork, [7, 8, 9])])
+    assert continued(engine, fork, sampled.token_ids[0], NUM_NEW) == greedy(llama, [*PROMPT[:10], 7, 8, 9])
+    expected = greedy(llama, PROMPT)
+    assert continued(engine, sequence, token, NUM_NEW) == expected
+    assert engine.keepable(sequence, 20) == 20
+    engine.truncate(sequence, 20)
+    assert engine.length(sequence) == 20
+    (sampled,) = engine.step([Slice(sequence, PROMPT[20:])])
+    assert continued(engine, sequence, sampled.token_ids[0], NUM_NEW) == expected
+    free = engine.num_free_tokens()
+    engine.close(fork)
+    assert engine.num_free_tokens() > free
+
+
+@pytest.mark.parametrize("num_right", [0, 2, 4])
+def test_guesses_change_nothing(engine: TorchEngine, llama: PreTrainedModel, num_right: int) -> None:
+    expected = greedy(llama, PROMPT)
+    guesses = [*expected[1 : 1 + num_right], *[(token + 1) % 256 for token in expected[1 + num_right : 5]]]
+    sequence, token = start(engine, PROMPT)
+    (sampled,) = engine.step([Slice(sequence, [token, *guesses], num_guesses=4, num_logprobs=2)])
+    assert list(sampled.token_ids) == expected[1 : 2 + num_right]
+    assert len(sampled.logprobs) == num_right + 1
+    assert engine.length(sequence) == len(PROMPT) + 1 + num_right
+    assert continued(engine, sequence, sampled.token_ids[-1], 9) == expected[1 + num_right : 10 + num_right]
+
+
+def test_masks_and_logprobs(engine: TorchEngine, llama: PreTrainedModel) -> None:
+    sequence = engine.open()
+    engine.configure(sequence, GREEDY)
+    allowed = bytearray(32)
+    for token in (17, 33):
+        allowed[token // 8] |= 1 << token % 8
+    (sampled,) = engine.step([Slice(sequence, PROMPT, allowed=bytes(allowed), num_logprobs=3)])
+    with torch.inference_mode():
+        theirs = torch.log_softmax(llama(torch.tensor([PROMPT])).logits[0, -1].double(), -1)
+    assert sampled.token_ids[0] == (17 if theirs[17] > theirs[33] else 33)
+    (logprobs,) = sampled.logprobs
+    assert logprobs.sampled == pytest.approx(float(theirs[sampled.token_ids[0]]), abs=1e-4)
+    assert [token for token, _ in logprobs.best] == theirs.topk(3).indices.tolist()
+
+
+def test_the_same_seed_draws_the_same(engine: TorchEngine) -> None:
+    answers = []
+    for _ in range(2):
+        sequence = engine.open()
+        engine.configure(sequence, Sampling(seed=5, temperature=1.5, presence_penalty=0.5), prompt_ids=PROMPT)
+        (sampled,) = engine.step([Slice(sequence, PROMPT)])
+        answers.append(continued(engine, sequence, sampled.token_ids[0], 12))
+    assert answers[0] == answers[1]
+
+
+def test_scores_and_embeddings(engine: TorchEngine, llama: PreTrainedModel) -> None:
+    with torch.inference_mode():
+        output = llama(torch.tensor([PROMPT]), output_hidden_states=True)
+    np.testing.assert_allclose(np.asarray(engine.score(PROMPT)), output.logits[0].numpy(), atol=1e-3)
+    states = output.hidden_states[-1][0]
+    np.testing.assert_allclose(np.asarray(engine.embed(PROMPT)), states.mean(0).numpy(), atol=1e-4)
+    np.testing.assert_allclose(np.asarray(engine.embed(PROMPT, pooling="last")), states[-1].numpy(), atol=1e-4)
+    with pytest.raises(InvalidOption):
+        engine.embed([])
+
+
+def test_saved_sequences_go_on(engine: TorchEngine, llama: PreTrainedModel) -> None:
+    sequence, token = start(engine, PROMPT)
+    restored = engine.restore(engine.save(sequence))
+    engine.configure(restored, GREEDY, prompt_ids=PROMPT)
+    assert continued(engine, restored, token, NUM_NEW) == greedy(llama, PROMPT)
+    with pytest.raises(UnusableFile, match="damaged"):
+        engine.restore(b"nonsense")
+    with engine_of(foreign("olmo")) as other, pytest.raises(UnusableFile, match="another model"):
+        other.restore(engine.save(sequence))
+
+
+def test_a_state_cannot_be_taken_back() -> None:
+    model = TINY_MODELS["qwen3.5"].build()
+    with engine_of(model) as engine:
+        assert engine.info.is_recurrent
+        sequence, token = start(engine, PROMPT, chunk=9)
+        assert (engine.keepable(sequence, 10), engine.keepable(sequence, 99)) == (0, len(PROMPT))
+        fork = engine.fork(sequence, len(PROMPT))
+        engine.configure(fork, GREEDY)
+        expected = greedy(model, PROMPT)
+        assert continued(engine, sequence, token, NUM_NEW) == expected
+        assert continued(engine, fork, token, NUM_NEW) == expected
+        engine.truncate(sequence, 10)
+        assert engine.length(sequence) == 0
+        with pytest.raises(UnsupportedModel):
+            engine.save(sequence)
+
+
+def test_limits(llama: PreTrainedModel) -> None:
+    with engine_of(llama, context_length=32) as engine:
+        first, second = engine.open(), engine.open()
+        with pytest.raises(ContextOverflow):
+            engine.step([Slice(first, PROMPT[:33], sample=False)])
+        for sequence in [first, second, engine.open(), engine.open()]:
+            engine.step([Slice(sequence, PROMPT[:32], sample=False)])
+        assert engine.num_free_tokens() == 0
+        with pytest.raises(OutOfMemory):
+            engine.step([Slice(engine.open(), [1], sample=False)])
+        with pytest.raises(ValueError, match="one slice of a sequence"):
+            engine.step([Slice(first, [1]), Slice(first, [1])])
+    with pytest.raises(InvalidOption):
+        TorchEngine(llama, name="cpu", context_length=1_000_000)
+
+
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_a_family_of_transformers_chats(engine: str, tmp_path: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (tmp_path / name).write_bytes((PIPELINE / name).read_bytes())
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=99, n_embd=48, n_layer=2, n_head=4, n_positions=256, eos_token_id=2))
+    spread_weights(model.eval(), 3)
+    model.save_pretrained(tmp_path)
+    with kw.LLM(tmp_path, engine=engine) as llm:
+        assert (llm.card.family, llm.card.engine) == ("gpt2", "torch (cpu, float32)")
+        reply = llm.chat("Who are you?", do_sample=False, max_new_tokens=12)
+        again = llm.chat("Who are you?", do_sample=False, max_new_tokens=12)
+    assert len(reply.text) == 12
+    assert again.text == reply.text
+    assert again.usage.cached_tokens > 0
+    with kw.pipeline("text-generation", str(tmp_path), device_map="cpu", dtype="float32", engine="torch") as generate:
+        answer = generate([{"role": "user", "content": "Who are you?"}], do_sample=False, max_new_tokens=12)
+    assert answer[0]["generated_text"][-1]["content"] == reply.text
+
+
+def test_both_engines_say_the_same() -> None:
+    with kw.LLM(PIPELINE) as native, kw.LLM(PIPELINE, engine="torch") as through_torch:
+        flags = {"do_sample": False, "max_new_tokens": 24}
+        assert native.card.engine.startswith("native")
+        assert through_torch.chat("Hi", **flags).text == native.chat("Hi", **flags).text
+
+
+def test_what_it_cannot_do(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFormat, match="this is GGUF"):
+        load(tmp_path / "model.gguf")
+    (tmp_path / "config.json").write_text('{"model_type": "martian"}')
+    with pytest.raises(UnsupportedModel, match="martian"):
+        load(tmp_path)
+    if not torch.cuda.is_available():
+        with pytest.raises(InvalidOption, match="no cuda device"):
+            load(PIPELINE, device_map="cuda")
+        with pytest.raises(InvalidOption, match="needs a CUDA device"):
+            load(PIPELINE, quantization="int8")
+
+
+def test_transformers_reads_what_it_reads(tmp_path: Path) -> None:
+    loaded = load(PIPELINE, dtype="float32", device_map="cpu")
+    reference = AutoModelForCausalLM.from_pretrained(PIPELINE, dtype=torch.float32)
+    try:
+        ids = [20, 30, 40]
+        with torch.inference_mode():
+            expected = reference(torch.tensor([ids])).logits[0].numpy()
+        np.testing.assert_allclose(np.asarray(loaded.score(ids)), expected, atol=1e-4)
+    finally:
+        loaded.shutdown()
