@@ -1,0 +1,45 @@
+/** What can be done with a message: copy, edit, answer again, rate; and what the answer took. */
+
+import { useClient, usePage } from "../client";
+import { CopyButton } from "../parts/CopyButton";
+import { Icon } from "../parts/Icon";
+import type { Message } from "../protocol";
+import { textOf } from "../state/chat";
+import { words } from "../words/words";
+import { Feedback } from "./Feedback";
+import { UsageLine } from "./UsageLine";
+
+export function MessageTools({ message, onEdit }: { readonly message: Message; readonly onEdit: () => void }) {
+  const client = useClient();
+  const isIdle = usePage((page) => page.current.run === null);
+  const question = usePage((page) => questionOf(page.current.messages, message));
+  const text = textOf(message);
+  if (text === "" && message.role !== "assistant") return null;
+  return (
+    <footer class="tools">
+      {text !== "" && <CopyButton text={text} />}
+      {message.role === "user" && isIdle && (
+        <button type="button" class="quiet icon-button" title={words.edit} aria-label={words.edit} onClick={onEdit}>
+          <Icon name="edit" size={16} />
+        </button>
+      )}
+      {message.role === "assistant" && question !== null && isIdle && (
+        <button type="button" class="quiet icon-button" title={words.again} aria-label={words.again} onClick={() => client.regenerate(question)}>
+          <Icon name="again" size={16} />
+        </button>
+      )}
+      {message.role === "assistant" && question !== null && <Feedback messageId={message.id} />}
+      <UsageLine message={message} />
+    </footer>
+  );
+}
+
+/** The person's message that an answer answers: the last one before it. */
+function questionOf(messages: ReadonlyMap<string, Message>, answer: Message): string | null {
+  let question: string | null = null;
+  for (const message of messages.values()) {
+    if (message.id === answer.id) return question;
+    if (message.role === "user") question = message.id;
+  }
+  return question;
+}

@@ -1,0 +1,67 @@
+/** A text field that grows with its text, and in which Enter never sends what an input method still converts. */
+
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { SendKey } from "./send_key";
+
+interface Props {
+  readonly value: string;
+  readonly placeholder: string;
+  readonly label: string;
+  readonly hasFocus?: boolean;
+  readonly rows?: number;
+  readonly onInput: (value: string) => void;
+  readonly onSend: () => void;
+  /** Sees keys before the field does; true means that the key is dealt with. Keys of an input method never come here. */
+  readonly onKey?: (event: KeyboardEvent) => boolean;
+  readonly onPasteFiles?: (files: File[]) => void;
+}
+
+export function Field({ value, placeholder, label, hasFocus = false, rows = 1, onInput, onSend, onKey, onPasteFiles }: Props) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const keys = useRef(new SendKey()).current;
+
+  useLayoutEffect(() => {
+    const area = field.current;
+    if (area === null) return;
+    area.style.height = "auto";
+    area.style.height = `${area.scrollHeight}px`;
+  }, [value]);
+
+  useLayoutEffect(() => {
+    // On a phone a focused field would push the page up with its keyboard before anybody asked for it.
+    if (hasFocus && !matchMedia("(pointer: coarse)").matches) field.current?.focus({ preventScroll: true });
+  }, [hasFocus]);
+
+  const keyDown = (event: KeyboardEvent): void => {
+    if (!keys.isForPage(event)) return;
+    if (onKey?.(event) === true) return event.preventDefault();
+    if (!keys.sends(event)) return;
+    event.preventDefault();
+    onSend();
+  };
+
+  const paste = (event: ClipboardEvent): void => {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length === 0 || onPasteFiles === undefined) return;
+    event.preventDefault();
+    onPasteFiles(files);
+  };
+
+  return (
+    <textarea
+      ref={field}
+      class="field"
+      rows={rows}
+      value={value}
+      placeholder={placeholder}
+      aria-label={label}
+      dir="auto"
+      enterkeyhint="send"
+      onInput={(event) => onInput(event.currentTarget.value)}
+      onKeyDown={keyDown}
+      onCompositionStart={keys.compositionStarted}
+      onCompositionEnd={keys.compositionEnded}
+      onPaste={paste}
+    />
+  );
+}

@@ -1,0 +1,28 @@
+/** Draws a figure with Plotly, in the colours of the page. */
+
+import Plotly from "plotly.js-basic-dist-min";
+
+/** Draws the figure, and gives back what takes it away again. Throws where it is none that this Plotly can draw. */
+export async function draw(place: HTMLElement, json: string, colours: CSSStyleDeclaration): Promise<() => void> {
+  const figure = JSON.parse(json) as { data?: unknown; layout?: Record<string, unknown> };
+  if (!Array.isArray(figure.data)) throw new Error("A figure has its traces in a list named data.");
+  const ink = colours.getPropertyValue("--ink").trim();
+  const line = colours.getPropertyValue("--line").trim();
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
+  const theme = {
+    paper_bgcolor: "transparent",
+    plot_bgcolor: "transparent",
+    font: { color: ink, family: colours.fontFamily },
+    margin: { t: 40, r: 20, b: 45, l: 50 },
+    xaxis: axis,
+    yaxis: axis,
+  };
+  const layout = { ...theme, ...withoutTemplate(figure.layout ?? {}), autosize: true };
+  await Plotly.newPlot(place, figure.data, layout, { responsive: true, displaylogo: false, displayModeBar: false });
+  return () => Plotly.purge(place);
+}
+
+/** Figures carry a whole theme of white paper along; the page has its own. */
+function withoutTemplate({ template: _template, ...layout }: Record<string, unknown>): Record<string, unknown> {
+  return layout;
+}

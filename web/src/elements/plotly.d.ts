@@ -1,0 +1,7 @@
+declare module "plotly.js-basic-dist-min" {
+  const Plotly: {
+    newPlot(place: HTMLElement, data: unknown[], layout: object, config: object): Promise<unknown>;
+    purge(place: HTMLElement): void;
+  };
+  export default Plotly;
+}
