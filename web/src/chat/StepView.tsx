@@ -53,8 +53,8 @@ export function StepView({ step, depth }: { readonly step: Step; readonly depth:
 const STATES: Readonly<Record<Step["state"], string>> = {
   in_use: words.inUse,
   used: words.used,
-  failed: words.failed,
-  stopped: words.stopped,
+  failed: words.stepFailed,
+  stopped: words.stepStopped,
 };
 
 function StepBody({ step }: { readonly step: Step }) {

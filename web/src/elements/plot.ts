@@ -1,9 +1,13 @@
 /** Draws a figure with Plotly, in the colours of the page. */
 
+import "./plot_styles";
 import Plotly from "plotly.js-basic-dist-min";
+/** Seen on light and on dark paper. */
+const COLOURS = ["#4a7fb5", "#c96a4f", "#6a9a5b", "#a97bb0", "#c49a3c", "#4d9a94", "#8a8378"];
 
 /** Draws the figure, and gives back what takes it away again. Throws where it is none that this Plotly can draw. */
 export async function draw(place: HTMLElement, json: string, colours: CSSStyleDeclaration): Promise<() => void> {
+  announceStyles();
   const figure = JSON.parse(json) as { data?: unknown; layout?: Record<string, unknown> };
   if (!Array.isArray(figure.data)) throw new Error("A figure has its traces in a list named data.");
   const ink = colours.getPropertyValue("--ink").trim();
@@ -13,6 +17,7 @@ export async function draw(place: HTMLElement, json: string, colours: CSSStyleDe
     paper_bgcolor: "transparent",
     plot_bgcolor: "transparent",
     font: { color: ink, family: colours.fontFamily },
+    colorway: COLOURS,
     margin: { t: 40, r: 20, b: 45, l: 50 },
     xaxis: axis,
     yaxis: axis,

@@ -65,6 +65,15 @@ class SpanEmitter implements Emitter {
     if (text !== "") this.open.at(-1)?.spans.push(text);
   }
 
+  /** Called by highlight.js in two names, of which its types know one. */
+  openNode(name: string): void {
+    this.startScope(name);
+  }
+
+  closeNode(): void {
+    this.endScope();
+  }
+
   startScope(name: string): void {
     const span: OpenSpan = { kind: `hl-${name.split(".")[0]}`, spans: [] };
     this.open.at(-1)?.spans.push(span);
@@ -72,7 +81,7 @@ class SpanEmitter implements Emitter {
   }
 
   endScope(): void {
-    this.open.pop();
+    if (this.open.length > 1) this.open.pop();
   }
 
   finalize(): void {

@@ -3,7 +3,7 @@
 const PATHS = {
   plus: "M12 5v14M5 12h14",
   send: "M12 19V5M6 11l6-6 6 6",
-  stop: "M8 8h8v8H8z",
+  stop: "M7 7h10v10H7z",
   copy: "M9 9h10v11H9zM15 9V5H5v10h4",
   check: "M5 12.5l4.5 4.5L19 7",
   cross: "M6 6l12 12M18 6L6 18",

@@ -64,6 +64,8 @@ export const en = {
 
   inUse: "in use",
   used: "used",
+  stepFailed: "failed",
+  stepStopped: "stopped",
   input: "Input",
   output: "Output",
   toolCall: (name: string) => `Called ${name}`,

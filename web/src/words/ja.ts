@@ -66,6 +66,8 @@ export const ja: Words = {
 
   inUse: "使用中",
   used: "使用済み",
+  stepFailed: "失敗",
+  stepStopped: "停止",
   input: "入力",
   output: "出力",
   toolCall: (name) => `${name}を呼び出しました`,
