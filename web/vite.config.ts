@@ -1,4 +1,4 @@
-import { defineConfig } from "vitest/config";
+import { defineConfig } from "vite";
 import { katexFonts } from "./plugins/katex_fonts.ts";
 
 /** Two builds: the page, and the one script that other sites embed. Both without a byte from elsewhere. */
@@ -18,5 +18,4 @@ export default defineConfig(({ mode }) => ({
       lib: { entry: "src/embed/embed.ts", formats: ["iife" as const], name: "kaiwaEmbed", fileName: () => "embed.js" },
     }),
   },
-  test: { environment: "happy-dom", include: ["tests/**/*.test.{ts,tsx}"] },
 }));

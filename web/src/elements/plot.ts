@@ -7,7 +7,6 @@ const COLOURS = ["#4a7fb5", "#c96a4f", "#6a9a5b", "#a97bb0", "#c49a3c", "#4d9a94
 
 /** Draws the figure, and gives back what takes it away again. Throws where it is none that this Plotly can draw. */
 export async function draw(place: HTMLElement, json: string, colours: CSSStyleDeclaration): Promise<() => void> {
-  announceStyles();
   const figure = JSON.parse(json) as { data?: unknown; layout?: Record<string, unknown> };
   if (!Array.isArray(figure.data)) throw new Error("A figure has its traces in a list named data.");
   const ink = colours.getPropertyValue("--ink").trim();
