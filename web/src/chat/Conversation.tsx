@@ -5,6 +5,7 @@ import { Composer } from "../composer/Composer";
 import { Icon } from "../parts/Icon";
 import { ROOT } from "../state/chat";
 import { words } from "../words/words";
+import { Announcer } from "./Announcer";
 import { Notices } from "./Notices";
 import { Pending } from "./Pending";
 import { TaskListView } from "./TaskListView";
@@ -47,6 +48,7 @@ export function Conversation() {
           {isEmpty && isOpened && problem === null && <Welcome />}
         </div>
       </div>
+      <Announcer />
       <div class="dock">
         {!bottom.isFollowing && (
           <button type="button" class="round to-end" title={words.scrollDown} aria-label={words.scrollDown} onClick={bottom.follow}>

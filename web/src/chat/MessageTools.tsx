@@ -12,7 +12,7 @@ import { UsageLine } from "./UsageLine";
 export function MessageTools({ message, onEdit }: { readonly message: Message; readonly onEdit: () => void }) {
   const client = useClient();
   const isIdle = usePage((page) => page.current.run === null);
-  const question = usePage((page) => questionOf(page.current.messages, message));
+  const question = usePage((page) => page.current.questions.get(message.id) ?? null);
   const text = textOf(message);
   if (text === "" && message.role !== "assistant") return null;
   return (
@@ -32,14 +32,4 @@ export function MessageTools({ message, onEdit }: { readonly message: Message; r
       <UsageLine message={message} />
     </footer>
   );
-}
-
-/** The person's message that an answer answers: the last one before it. */
-function questionOf(messages: ReadonlyMap<string, Message>, answer: Message): string | null {
-  let question: string | null = null;
-  for (const message of messages.values()) {
-    if (message.id === answer.id) return question;
-    if (message.role === "user") question = message.id;
-  }
-  return question;
 }

@@ -69,8 +69,11 @@ export class Connection implements Listener {
   }
 
   received(frame: Frame): void {
-    if (frame.type === "welcome") this.welcomed(frame.version);
     this.frames.push(frame);
+    if (frame.type === "welcome") {
+      this.flush(); // what it says of the app decides with which profile a chat begins
+      this.welcomed();
+    }
     if (this.isFlushing) return;
     this.isFlushing = true;
     // One drawing per picture of the screen, however many frames; nothing is drawn in a tab that nobody sees.
@@ -92,8 +95,7 @@ export class Connection implements Listener {
     this.retry = window.setTimeout(() => this.connect(), wait);
   }
 
-  private welcomed(version: number): void {
-    if (version !== PROTOCOL_VERSION) return location.reload();
+  private welcomed(): void {
     this.numFailures = 0;
     this.numNeverOpened = 0;
     this.become("open");

@@ -11,7 +11,9 @@ export function Beside() {
   const elements = usePage((page) => page.current.elements);
   const chosen = useView((view) => view.beside);
   const closed = useView((view) => view.closedSidebar);
-  const ids = chosen ?? (sidebar !== null && sidebar !== closed ? sidebar.element_ids : null);
+  // An app that says by its key that it is still the same sidebar does not open it again.
+  const isClosed = closed !== null && (closed === sidebar || (closed.key !== null && closed.key === sidebar?.key));
+  const ids = chosen ?? (sidebar !== null && !isClosed ? sidebar.element_ids : null);
   const shown = ids?.flatMap((id) => elements.get(id) ?? []) ?? [];
   if (shown.length === 0) return null;
   const title = chosen !== null ? (shown[0]?.name ?? "") : (sidebar?.title ?? "");

@@ -1,4 +1,4 @@
-declare module "plotly.js-basic-dist-min" {
+declare module "plotly.js-cartesian-dist-min" {
   const Plotly: {
     newPlot(place: HTMLElement, data: unknown[], layout: object, config: object): Promise<unknown>;
     purge(place: HTMLElement): void;

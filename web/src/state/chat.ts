@@ -34,6 +34,9 @@ export interface ChatState {
   /** Of the last events applied: where to go on after a reconnect. */
   readonly offset: number;
   readonly messages: ReadonlyMap<string, Message>;
+  /** Of each other message, the person's message before it: the one that it answers. */
+  readonly questions: ReadonlyMap<string, string>;
+  readonly lastQuestion: string | null;
   readonly steps: ReadonlyMap<string, Step>;
   readonly elements: ReadonlyMap<string, Element>;
   /** What is in a step, and under "" what is in none: ids of messages and steps in the order of their arrival. */
@@ -63,6 +66,8 @@ export function emptyChat(id: string): ChatState {
     chat: null,
     offset: 0,
     messages: new Map(),
+    questions: new Map(),
+    lastQuestion: null,
     steps: new Map(),
     elements: new Map(),
     children: new Map(),

@@ -4,7 +4,7 @@ import type { Event, Message, Part, Step, TextAdded } from "../protocol";
 import { type ChatState, ROOT } from "./chat";
 
 type Draft = { -readonly [K in keyof ChatState]: ChatState[K] };
-type MapKey = "messages" | "steps" | "elements" | "children" | "elementsOf" | "asks" | "feedback";
+type MapKey = "messages" | "questions" | "steps" | "elements" | "children" | "elementsOf" | "asks" | "feedback";
 
 /** The chat after `events`. Maps are copied once per call and only where something changes. */
 export function reduce(state: ChatState, events: readonly Event[], offset: number): ChatState {
@@ -68,10 +68,12 @@ function apply(change: Change, event: Event): void {
     case "message_added":
     case "message_updated":
       change.put("messages", event.message.id, event.message);
-      if (event.type === "message_added") change.place(event.message.parent_id, event.message.id);
+      if (event.type === "message_added") place(change, event.message);
       return;
     case "message_removed":
       change.drop("messages", event.message_id);
+      change.drop("questions", event.message_id);
+      if (draft.lastQuestion === event.message_id) draft.lastQuestion = lastQuestion(draft.messages);
       return change.displace(event.message_id);
     case "message_finished":
       return change.message(event.message_id, (message) => ({
@@ -166,6 +168,19 @@ function apply(change: Change, event: Event): void {
       draft.run = null;
       return;
   }
+}
+
+/** A new message stands behind what is there, and answers the last question. */
+function place(change: Change, message: Message): void {
+  change.place(message.parent_id, message.id);
+  if (message.role === "user") change.draft.lastQuestion = message.id;
+  else if (change.draft.lastQuestion !== null) change.put("questions", message.id, change.draft.lastQuestion);
+}
+
+function lastQuestion(messages: ReadonlyMap<string, Message>): string | null {
+  let last: string | null = null;
+  for (const { id, role } of messages.values()) if (role === "user") last = id;
+  return last;
 }
 
 function withPart(message: Message, index: number, part: Part): Message {

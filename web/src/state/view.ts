@@ -1,5 +1,6 @@
 /** What only this tab knows: which panels are open. */
 
+import type { Sidebar } from "../protocol";
 import { Store, useSelected } from "./store";
 
 export interface View {
@@ -8,7 +9,7 @@ export interface View {
   /** Elements that the person looks at beside the chat; null where it is the app's own sidebar, or nothing. */
   readonly beside: readonly string[] | null;
   /** The app's sidebar that the person has closed. */
-  readonly closedSidebar: unknown;
+  readonly closedSidebar: Sidebar | null;
   /** An element that fills the page. */
   readonly whole: string | null;
 }

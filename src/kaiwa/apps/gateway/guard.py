@@ -23,7 +23,6 @@ def content_security_policy(*, sources: Iterable[str] = (), ancestors: Iterable[
             "default-src 'none'",
             "script-src 'self'",
             "style-src 'self'",
-            "style-src-attr 'unsafe-inline'",  # formulas are laid out by style attributes
             f"img-src {media}",
             f"media-src {media}",
             "font-src 'self'",
@@ -33,6 +32,7 @@ def content_security_policy(*, sources: Iterable[str] = (), ancestors: Iterable[
             "frame-src 'self'",
             "base-uri 'self'",
             "form-action 'self'",
+            "require-trusted-types-for 'script'",  # no text becomes HTML, whoever forgets himself
             f"frame-ancestors {' '.join(ancestors) or chr(39) + 'none' + chr(39)}",
         )
     )
