@@ -81,6 +81,7 @@ def test_edit_and_answer_again(visitor: Visitor) -> None:
     field.press("Enter")
     visitor.wait_for("You said: second")
     assert visitor.page.locator("text=You said: first").count() == 0
+    before = visitor.answer.get_attribute("data-id")
     visitor.page.click("[aria-label='Answer again']")
-    visitor.wait_until_idle()
+    visitor.page.wait_for_selector(f".message.assistant:not([data-id='{before}']) >> text=You said: second")
     assert visitor.page.locator(".message.assistant").count() == 1

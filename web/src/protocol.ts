@@ -292,7 +292,7 @@ export interface File {
   url: string;
 }
 
-export type Frame = Welcome | ProfilesChanged | Accepted | Rejected | ChatList | ChatChanged | ChatRemoved | Opened | Events | QueuePlace | Busy | Toast | WindowMessage | CallFunction | Reloaded | LoggedOut;
+export type Frame = Welcome | ProfilesChanged | Accepted | Rejected | ChatList | ChatChanged | ChatRemoved | Opened | Events | QueuePlace | PromptProgress | Busy | Toast | WindowMessage | CallFunction | Reloaded | LoggedOut;
 
 /** The first command of every connection. Answered by `welcome`. */
 export interface Hello {
@@ -520,7 +520,16 @@ export interface Progress {
   unit: string;
 }
 
-/** How many others the answer of this chat waits for: at the model, or at the app. 0 is no longer. */
+/** How much of the prompt the model has read before it answers, in tokens; `cached_tokens` it knew already. */
+export interface PromptProgress {
+  type: "prompt_progress";
+  chat_id: string;
+  read_tokens: number;
+  prompt_tokens: number;
+  cached_tokens: number;
+}
+
+/** Where the answer of this chat stands in the model's queue: 1 comes next, 0 waits no longer. */
 export interface QueuePlace {
   type: "queue_place";
   chat_id: string;

@@ -6,6 +6,7 @@ import type {
   Element,
   Message,
   Mode,
+  PromptProgress,
   SettingsChanged,
   Sidebar,
   SlashCommand,
@@ -52,7 +53,10 @@ export interface ChatState {
   readonly taskList: TaskList | null;
   readonly sidebar: Sidebar | null;
   readonly run: Run | null;
+  /** Where the answer stands in the model's queue: 1 comes next, 0 waits no longer. */
   readonly queuePlace: number;
+  /** How much of the prompt the model has read; null once it answers. */
+  readonly reading: PromptProgress | null;
   readonly hasEnded: boolean;
   /** A piece of text did not fit to what is here: the log has to be read from its beginning. */
   readonly hasGap: boolean;
@@ -82,6 +86,7 @@ export function emptyChat(id: string): ChatState {
     sidebar: null,
     run: null,
     queuePlace: 0,
+    reading: null,
     hasEnded: false,
     hasGap: false,
   };

@@ -84,6 +84,9 @@ export function receive(state: PageState, frame: Frame): PageState {
     case "queue_place":
       if (frame.chat_id !== state.current.id) return state;
       return { ...state, current: { ...state.current, queuePlace: frame.place } };
+    case "prompt_progress":
+      if (frame.chat_id !== state.current.id) return state;
+      return { ...state, current: { ...state.current, reading: frame, queuePlace: 0 } };
     case "busy":
       return { ...state, isBusy: frame.is_busy };
     case "toast":

@@ -84,8 +84,10 @@ function apply(change: Change, event: Event): void {
         timings: event.timings,
       }));
     case "part_added":
+      draft.reading = null;
       return change.message(event.message_id, (message) => withPart(message, event.index, event.part));
     case "text_added":
+      draft.reading = null;
       return addText(change, event);
     case "step_added":
       change.put("steps", event.step.id, event.step);
@@ -222,6 +224,7 @@ function removeStep(change: Change, id: string): void {
 function finishRun(change: Change, outcome: "done" | "stopped" | "failed" | "lost"): void {
   change.draft.run = null;
   change.draft.queuePlace = 0;
+  change.draft.reading = null;
   const broken = outcome !== "done";
   for (const message of change.draft.messages.values()) {
     if (message.state === "streaming") {
