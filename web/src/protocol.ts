@@ -875,6 +875,7 @@ export interface Usage {
   prompt_tokens: number;
   cached_tokens: number;
   generated_tokens: number;
+  reasoning_tokens: number;
   context_length: number;
 }
 
