@@ -1,8 +1,8 @@
 """A page of either framework, as light as it can be. Run by `apps.py` in an environment that has what it needs.
 
-    python chat_client.py kaiwa 8000 stream 20000    # one answer of so many tokens: seconds until the last one
-    python chat_client.py kaiwa 8000 idle 200        # so many open chats, until standard input ends
-    python chat_client.py kaiwa 8000 return 300      # loses the connection in the middle, and comes back
+python chat_client.py kaiwa 8000 stream 20000    # one answer of so many tokens: seconds until the last one
+python chat_client.py kaiwa 8000 idle 200        # so many open chats, until standard input ends
+python chat_client.py kaiwa 8000 return 300      # loses the connection in the middle, and comes back
 """
 
 from __future__ import annotations
@@ -95,7 +95,13 @@ class ChainlitPage:
         self.is_running = False
 
     async def open(self, port: int) -> None:
-        auth = {"clientType": "webapp", "sessionId": str(uuid.uuid4()), "threadId": "", "userEnv": "{}", "chatProfile": ""}
+        auth = {
+            "clientType": "webapp",
+            "sessionId": str(uuid.uuid4()),
+            "threadId": "",
+            "userEnv": "{}",
+            "chatProfile": "",
+        }
         url = f"http://127.0.0.1:{port}"
         await self.io.connect(url, auth=auth, socketio_path="/ws/socket.io", transports=["websocket"])
         await self.io.emit("connection_successful")

@@ -121,7 +121,8 @@ def load_kaiwa(path: str, threads: int, context_length: int, *, quantization: st
     from kaiwa.runtime.llm import LLM
 
     started = time.perf_counter()
-    llm = LLM(path, threads=threads, context_length=context_length, quantization=quantization)
+    # Without guesses: what they bring hangs on the text, and the peer has none.
+    llm = LLM(path, threads=threads, context_length=context_length, quantization=quantization, speculation=False)
     load_s = time.perf_counter() - started
     text_ids = llm.tokenize(TEXT)
     first = _timings(llm, Task(text_ids[:10], 1))
