@@ -205,3 +205,27 @@ def test_in_an_event_loop() -> None:
     events = asyncio.run(ask())
     assert [event.name for event in events if isinstance(event, ToolCall)] == ["get_weather"]
     assert not any(isinstance(event, TextDelta) for event in events)
+
+
+def test_what_must_come_is_computed_at_once() -> None:
+    text = "The one and only answer that there is."
+    wanted = {"type": "json_schema", "json_schema": {"name": "c", "schema": {"const": text}}}
+    with says("<think>\nHm.\n</think>\n\nno") as llm:
+        events = list(llm.stream("Well?", response_format=wanted, template_variables={"enable_thinking": False}))
+        last = events[-1]
+        assert isinstance(last, Finished)
+        assert "".join(event.text for event in events) == f'"{text}"'
+        assert last.finish_reason == "stop"
+        assert last.usage.generated_tokens >= len(text)
+        assert len(steps_of(llm)) < len(text) / 2
+        one_by_one = llm.chat("Well?", response_format=wanted, num_logprobs=0)
+        assert one_by_one.text == f'"{text}"', "each has a probability, and so each is drawn"
+        cut = llm.chat("Well?", response_format=wanted, max_new_tokens=20)
+        assert (cut.usage.generated_tokens, cut.finish_reason) == (20, "length")
+
+
+def test_an_answer_under_a_grammar_is_the_same_beside_others() -> None:
+    with says(f"Yes. {call('get_weather', city='Ulm', days=2)}") as llm:
+        streams = [llm.stream("Warm?", tools=[get_weather]) for _ in range(4)]
+        replies = [[event for event in stream if isinstance(event, ToolCall)] for stream in streams]
+        assert [[made.arguments for made in calls] for calls in replies] == [[{"city": "Ulm", "days": 2}]] * 4

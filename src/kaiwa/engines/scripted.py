@@ -35,7 +35,8 @@ class ScriptedEngine:
         self._end_id = end_id
         self._delay_s = delay_s
         self._tokens: dict[int, list[int]] = {}
-        self._pending: dict[int, list[int]] = {}
+        self._scripts: dict[int, tuple[int, Sequence[int]]] = {}
+        """What is said in each sequence, and the length at which that begins."""
         self._next_sequence = 0
         self.steps: list[tuple[Slice, ...]] = []
         """Every step that was asked for, in order."""
@@ -59,7 +60,7 @@ class ScriptedEngine:
         return sequence
 
     def configure(self, sequence: int, sampling: Sampling, *, prompt_ids: Sequence[int] = ()) -> None:
-        self._pending.pop(sequence, None)
+        self._scripts.pop(sequence, None)
 
     def length(self, sequence: int) -> int:
         return len(self._tokens[sequence])
@@ -80,7 +81,7 @@ class ScriptedEngine:
 
     def close(self, sequence: int) -> None:
         del self._tokens[sequence]
-        self._pending.pop(sequence, None)
+        self._scripts.pop(sequence, None)
 
     def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
         if self._delay_s:
@@ -113,10 +114,12 @@ class ScriptedEngine:
 
     def _next(self, part: Slice) -> int:
         """The next token of the answer, or the lowest one that may be said in its place."""
-        if part.sequence not in self._pending:
-            self._pending[part.sequence] = list(self._answer(tuple(self._tokens[part.sequence])))
-        pending = self._pending[part.sequence]
-        token = pending.pop(0) if pending else self._end_id
+        tokens = self._tokens[part.sequence]
+        if part.sequence not in self._scripts:
+            self._scripts[part.sequence] = len(tokens), self._answer(tuple(tokens))
+        start, script = self._scripts[part.sequence]
+        place = len(tokens) - start
+        token = script[place] if place < len(script) else self._end_id
         if part.allowed is None or _is_allowed(part.allowed, token):
             return token
         return next(other for other in range(self.info.vocab_size) if _is_allowed(part.allowed, other))

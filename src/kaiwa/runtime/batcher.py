@@ -160,15 +160,16 @@ class Batcher:
         ]
 
     def _slices(self, plan: Plan[Request], free_tokens: int) -> list[Slice]:
-        """What the step computes, with guesses where they pay."""
-        if not self._speculates:
-            return [share.job.next_slice(share.num_tokens) for share in plan.shares]
-        spare = min(self.scheduler.num_spare(plan), free_tokens)
+        """What the step computes, with tokens that a grammar forced, and guesses where they pay."""
+        spare = max(min(self.scheduler.num_spare(plan), free_tokens), 0)
         num_tokens = plan.num_tokens
         slices = []
         for share in plan.shares:
+            num_forced = min(share.job.num_unread - share.num_tokens, spare) if share.job.state is State.WRITING else 0
+            spare -= num_forced
+            num_tokens += num_forced
             guesses = self._guesses(share.job, min(spare, share.job.max_guesses), num_tokens, len(plan.shares) - 1)
-            slices.append(share.job.next_slice(share.num_tokens, guesses))
+            slices.append(share.job.next_slice(share.num_tokens + num_forced, guesses))
             spare -= len(guesses)
             num_tokens += len(guesses)
         return slices
@@ -209,6 +210,8 @@ class Batcher:
             request.speculator.learn(part.num_guesses, num_right)
         self.scheduler.advance(request, num_read=num_read, num_sampled=num_sampled)
         self._attempt(request, lambda request: self._deliver(request, request.accept(sampled, step_s=step_s)))
+        if request.state is not State.FINISHED:
+            self.scheduler.lengthen(request, len(request.token_ids) - request.num_tokens)
 
     def _deliver(self, request: Request, events: list[Event]) -> None:
         """Hand events to the reader; after the last one the request is over, and its sequence kept."""

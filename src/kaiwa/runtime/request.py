@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kaiwa.engines.engine import EngineInfo, Sampled, Slice
+from kaiwa.engines.engine import EngineInfo, Logprobs, Sampled, Slice
 from kaiwa.errors import ContextOverflow, InvalidMessages
 from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, ReasoningDelta, Timings, ToolCall, Usage
 from kaiwa.runtime.answer_text import AnswerText
@@ -26,6 +26,10 @@ class Constraint(Protocol):
 
     def allowed(self) -> bytes | None:
         """The mask in the layout of `Slice.allowed`; None where all may come."""
+        ...
+
+    def forced(self) -> Sequence[int]:
+        """Tokens that come next whatever the model thinks of them: they are computed, and not drawn."""
         ...
 
     def num_free(self, token_ids: Sequence[int]) -> int:
@@ -112,6 +116,7 @@ class Request(Job):
         """Another request, and how many tokens it is to compute before this one begins with them."""
         self._text = text
         self._constraint = constraint
+        self._allowed = constraint.allowed() if constraint is not None else None
         left = context_length - len(prompt.token_ids)
         self._max_new_tokens = min(prompt.sampling.max_new_tokens or left, left)
         self._prompt_s = 0.0
@@ -151,7 +156,7 @@ class Request(Job):
             self.sequence,
             [*token_ids, *guesses] if guesses else token_ids,
             num_guesses=len(guesses),
-            allowed=self._constraint.allowed() if self._constraint is not None else None,
+            allowed=self._allowed,
             num_logprobs=self.prompt.num_logprobs,
         )
 
@@ -167,20 +172,39 @@ class Request(Job):
             self.first_token_s = time.perf_counter() - self.prompt.asked_at
         events: list[Event] = []
         for place, token_id in enumerate(sampled.token_ids):
-            self.token_ids.append(token_id)
-            new, is_over = self._text.push(token_id, sampled.logprobs[place] if sampled.logprobs else None)
-            events += new
-            for event in new:
-                self._has_called = self._has_called or isinstance(event, ToolCall)
-                self._is_thinking = isinstance(event, ReasoningDelta)
-            self._reasoning_tokens += self._is_thinking
-            if self._constraint is not None:
-                self._constraint.push(token_id)
-                is_over = is_over or self._constraint.is_done
-            if is_over:
-                return events + self._finish("stop")
-            if self.generated_tokens == self._max_new_tokens:
-                return events + self._finish("length")
+            events += self._take(token_id, sampled.logprobs[place] if sampled.logprobs else None)
+            if self.is_over:
+                return events
+        return events + self._go_on()
+
+    def _take(self, token_id: int, logprobs: Logprobs | None = None) -> list[Event]:
+        """The events of one more token of the answer, which may end it."""
+        self.token_ids.append(token_id)
+        events, is_over = self._text.push(token_id, logprobs)
+        for event in events:
+            self._has_called = self._has_called or isinstance(event, ToolCall)
+            self._is_thinking = isinstance(event, ReasoningDelta)
+        self._reasoning_tokens += self._is_thinking
+        if self._constraint is not None:
+            self._constraint.push(token_id)
+            is_over = is_over or self._constraint.is_done
+        if is_over:
+            return events + self._finish("stop")
+        if self.generated_tokens == self._max_new_tokens:
+            return events + self._finish("length")
+        return events
+
+    def _go_on(self) -> list[Event]:
+        """Take the tokens that must come next, and look at what may come after them."""
+        events: list[Event] = []
+        if self._constraint is None:
+            return events
+        if self.prompt.num_logprobs is None:
+            for token_id in self._constraint.forced():
+                events += self._take(token_id)
+                if self.is_over:
+                    return events
+        self._allowed = self._constraint.allowed()
         return events
 
     def stop(self) -> list[Event]:

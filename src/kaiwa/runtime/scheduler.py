@@ -141,6 +141,10 @@ class Scheduler(Generic[J]):
         if num_sampled:
             job.become(State.WRITING)
 
+    def lengthen(self, job: J, num_tokens: int) -> None:
+        """So many more tokens of a running job are known without having been sampled."""
+        job.num_tokens += num_tokens
+
     def rewind(self, job: J, num_computed: int) -> None:
         """Of a running job, only so many tokens are still computed; the rest is read again."""
         if num_computed < job.num_computed and job.state is State.WRITING:
