@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -16,7 +17,8 @@ import pytest
 from openai import APIError, OpenAI
 
 from kaiwa.cli.main import main
-from kaiwa.cli.serve import _bytes, _seconds, named
+from kaiwa.cli.serve import _bytes, _seconds, configure, named
+from pages import ROOT, check_table, markdown_table
 
 MODEL = "smollm2:135m"
 HELLO = [{"role": "user", "content": "Name three colours."}]
@@ -115,6 +117,16 @@ def test_names_of_models(tmp_path: Path) -> None:
     file.touch()
     assert named([]) == {MODEL: MODEL}
     assert named(["gpt=smollm2:135m", str(file)]) == {"gpt": MODEL, "a=b.gguf": str(file)}
+
+
+def test_every_flag_is_documented(rewrite: bool) -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    configure(parser)
+    rows = [
+        (f"`{' '.join([*action.option_strings, action.metavar or ''][:2]).rstrip()}`", action.help % vars(action))
+        for action in parser._actions
+    ]
+    check_table(ROOT / "docs" / "server.md", "flags", markdown_table(("flag", "what it does"), rows), rewrite=rewrite)
 
 
 def test_sizes_and_times() -> None:

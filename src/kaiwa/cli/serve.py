@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kaiwa.cli.main import positive
 from kaiwa.errors import InvalidOption
@@ -66,37 +67,32 @@ def run(arguments: argparse.Namespace) -> int:
     models = named(arguments.models)
     _check(models, arguments.preload)
     settings = _settings(arguments)
-    from kaiwa.server import logs
-    from kaiwa.server.app import create_app
-    from kaiwa.server.run import Running
-
-    logs.configure(arguments.log_format)
     with _pool(models, arguments) as pool:
+        for name in arguments.preload or list(models)[:1]:
+            # Begun before the slow imports, which take as long as a small model.
+            threading.Thread(target=_preload, args=(pool, name), name=f"kaiwa-preload-{name}", daemon=True).start()
+        from kaiwa.server import logs
+        from kaiwa.server.app import create_app
+        from kaiwa.server.run import Running
+
+        logs.configure(arguments.log_format)
         running = Running(create_app(pool, settings), settings)
         print(f"kaiwa serves {', '.join(models)} at {running.url}/v1 (what it answers: {running.url}/docs)", flush=True)
-        asyncio.run(_serve(running, pool, arguments.preload or list(models)[:1]))
+        asyncio.run(running.serve())
     if running.force_exit:
         raise KeyboardInterrupt
     return 0
 
 
-async def _serve(running: Any, pool: ModelPool, preload: list[str]) -> None:
-    import asyncio
-
-    loading = [asyncio.create_task(_preload(pool, name)) for name in preload]
-    try:
-        await running.serve()
-    finally:
-        for task in loading:
-            task.cancel()
-
-
-async def _preload(pool: ModelPool, name: str) -> None:
+def _preload(pool: ModelPool, name: str) -> None:
     from kaiwa.cli.main import print_error
-    from kaiwa.errors import KaiwaError
+    from kaiwa.errors import Cancelled, KaiwaError
 
     try:
-        await pool.load(name)
+        with pool.using(name):
+            pass
+    except Cancelled:  # the server ends already
+        pass
     except KaiwaError as error:  # the server stays up, and the next who asks tries again
         print_error(error)
 
