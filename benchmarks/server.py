@@ -128,8 +128,9 @@ def main() -> int:
     """Measure and print; 1 where what is to be reached is not."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one short run of each")
+    parser.add_argument("--runs", type=int, default=5, help="medians of so many runs (default: 5)")
     arguments = parser.parse_args()
-    runs, num_new = (1, 16) if arguments.quick else (5, 128)
+    runs, num_new = (1, 16) if arguments.quick else (arguments.runs, 128)
     threads = choose(None)
     ours, theirs, one = compare(num_new, runs, threads)
     alone = bare(num_new, runs, threads)

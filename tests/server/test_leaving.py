@@ -119,13 +119,15 @@ def test_a_server_that_stops_lets_answers_finish(stream: bool) -> None:
     assert '"finish_reason":"stop"' in responses[0].text
 
 
-def test_a_server_that_cannot_wait_longer_says_so() -> None:
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_server_that_cannot_wait_longer_says_so(stream: bool) -> None:
     engine = says("x" * 5000, delay_s=0.02)
     responses = []
     with serve(engine, drain_s=1) as live:
-        asking = threading.Thread(target=lambda: responses.append(live.ask(stream=True)))
+        asking = threading.Thread(target=lambda: responses.append(live.ask(stream=stream)))
         asking.start()
         until(lambda: len(engine.steps) > 2)
     asking.join()
-    assert '"code":"shutting_down"' in responses[0].text.split("\n\n")[-2]
+    assert responses[0].status_code == (200 if stream else 503)
+    assert '"code":"shutting_down"' in responses[0].text.removesuffix("\n\n").split("\n\n")[-1]
     assert len(engine.steps) < 200

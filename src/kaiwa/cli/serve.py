@@ -54,6 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
     add("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
     add("--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)")
+    add("--cache-dir", metavar="FOLDER", help="keep what was read of conversations over a restart, up to 4 GiB a model")
     add("--log-format", choices=["text", "json"], default="text", help="how requests are logged (default: text)")
 
 
@@ -152,8 +153,14 @@ def _pool(models: dict[str, str], arguments: argparse.Namespace) -> ModelPool:
         "quantization": arguments.quantization,
     }
     for name, model in models.items():
-        pool.add(name, isolated(model, **options))
+        cache_dir = None if arguments.cache_dir is None else Path(arguments.cache_dir) / _folder_name(name)
+        pool.add(name, isolated(model, **options, cache_dir=cache_dir))
     return pool
+
+
+def _folder_name(name: str) -> str:
+    """A folder for each model: those of one shape would take each other's for their own."""
+    return re.sub(r"[^\w.-]", "-", name)
 
 
 def _port(text: str) -> int:

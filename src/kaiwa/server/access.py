@@ -5,6 +5,7 @@ The line holds nothing that people wrote: no body, no query, no message of an er
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -72,8 +73,8 @@ class _Exchange:
             self.status = self.status or CLIENT_GONE
         except Exception as error:  # noqa: BLE001  (whatever it is, a client is told and the log says where)
             await self._fail(error)
-        except BaseException:
-            self._code = self._code or "cancelled"
+        except asyncio.CancelledError:
+            await self._fail(errors.SHUTTING_DOWN)
             raise
         finally:
             self._log()
@@ -108,7 +109,6 @@ class _Exchange:
             "status": self.status,
             "seconds": round(time.perf_counter() - self._started_s, 4),
             **({"code": self._code} if self._code else {}),
-            **self._scope["state"].get("told", {}),
         }
         LOG.info("request", extra={"fields": fields})
 

@@ -50,6 +50,8 @@ class ClientGone(Exception):
     """The client closed its connection: nobody is left to be told anything."""
 
 
+SHUTTING_DOWN = ApiError(503, "the server is shutting down, and the answer ends here", code="shutting_down")
+
 EXPECTED = (ApiError, KaiwaError, ClientGone)
 """What may go wrong without a mistake in the server."""
 

@@ -16,7 +16,6 @@ from kaiwa.server.json_text import dumps
 
 DONE = b"data: [DONE]\n\n"
 COMMENT = b": still at work\n\n"
-_STOPPED = ApiError(503, "the server is shutting down, and the answer ends here", code="shutting_down")
 
 
 class EventStream(Response):
@@ -48,7 +47,7 @@ class EventStream(Response):
             await while_connected(receive, self._write())
         except asyncio.CancelledError:
             if self._has_begun:
-                await self._end(self._tell(_STOPPED))
+                await self._end(self._tell(errors.SHUTTING_DOWN))
             raise
 
     async def _write(self) -> None:
