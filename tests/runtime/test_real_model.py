@@ -125,3 +125,34 @@ def test_it_answers_in_json(llm: kw.LLM) -> None:
 def test_it_calls_no_tools(llm: kw.LLM) -> None:
     with pytest.raises(TemplateError, match="no place for tools"):
         llm.chat("Hi", tools=[{"name": "get_weather"}])
+
+
+def test_a_conversation_goes_on_after_a_restart(model_path: Path, tmp_path: Path) -> None:
+    question = "Tell me about the sea. " * 20
+    replies = []
+    for _ in range(2):
+        with kw.LLM(model_path, context_length=512, cache_dir=tmp_path) as llm:
+            replies.append(llm.chat(question, max_new_tokens=12, do_sample=False))
+    first, second = replies
+    assert (first.usage.cached_tokens, second.usage.cached_tokens) == (0, second.usage.prompt_tokens - 1)
+    assert first.text == second.text
+
+
+def test_guesses_and_company_change_no_answer(model_path: Path) -> None:
+    copy = "Copy this: a crow, the wires between two poles, a crow, the wires between two poles, and the sky."
+    options = {"max_new_tokens": 48, "temperature": 0.4, "seed": 5}
+    with kw.LLM(model_path, context_length=512, speculation=False) as plain:
+        alone = [plain.chat(question, client=question, **options).text for question in (copy, "Why is the sky blue?")]
+    with kw.LLM(model_path, context_length=512) as llm:
+        streams = [llm.stream(question, client=question, **options) for question in (copy, "Why is the sky blue?")]
+        assert ["".join(event.text for event in stream) for stream in streams] == alone
+        assert llm.chat(copy, client="afresh", **options).text == alone[0]
+
+
+def test_embeddings_have_room_beside_what_is_kept(model_path: Path) -> None:
+    with kw.LLM(model_path, context_length=256) as llm:
+        for number in range(6):
+            llm.chat(f"question {number} " * 20, max_new_tokens=4)
+        [one, two] = llm.embed(["The sea is blue. " * 40, "A crow."])
+        assert len(one.vector) == len(two.vector) == 576
+        assert llm.chat("Hi", max_new_tokens=4).usage.generated_tokens == 4

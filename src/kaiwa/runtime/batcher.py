@@ -94,6 +94,11 @@ class Batcher:
         if plan.shares:
             self._compute(plan.shares, self._slices(plan, free_tokens - plan.num_tokens))
 
+    def make_room(self, num_tokens: int) -> None:
+        """Somebody else is about to use the engine, for so many tokens."""
+        self.prefixes.make_room(num_tokens)
+        self._free_tokens = 0
+
     def tidy(self) -> bool:
         """Do a piece of what can wait for a moment without requests; whether there was any."""
         return self.prefixes.save_one()

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 class Assistant(Protocol):
     """Whoever has the smaller model's engine, and lends it between two of its steps."""
 
-    def call(self, function: Callable[[Engine], T]) -> T: ...
+    def call(self, function: Callable[[Engine], T], *, num_tokens: int = 0) -> T: ...
 
 
 class Drafter:
@@ -75,7 +75,10 @@ class Draft:
             return []
         context = self._context()
         try:
-            said = self._drafter.assistant.call(lambda engine: self._write(engine, context, most))
+            num_tokens = len(context) - len(self._computed) + most
+            said = self._drafter.assistant.call(
+                lambda engine: self._write(engine, context, most), num_tokens=num_tokens
+            )
         except (OutOfMemory, ContextOverflow):
             self.close()
             return []

@@ -281,7 +281,10 @@ class LLM:
         for token_ids in read:
             embedding.check(token_ids, self._parts.engine.info)
         return [
-            self._loop.submit_call(partial(embedding.embed, token_ids=token_ids, pooling=pooling)) for token_ids in read
+            self._loop.submit_call(
+                partial(embedding.embed, token_ids=token_ids, pooling=pooling), num_tokens=len(token_ids)
+            )
+            for token_ids in read
         ]
 
     def _text_ids(self, text: str | Sequence[int]) -> list[int]:

@@ -65,14 +65,18 @@ class Loop:
         """End a request after the step that runs. Waits for nothing; twice is once."""
         self._worker.leave(_Message(lambda batcher: batcher.cancel(request)))
 
-    def submit_call(self, function: Callable[[Engine], T]) -> Future[T]:
-        """Do something else with the engine, between two steps. Raises `KaiwaError` after `close`."""
+    def submit_call(self, function: Callable[[Engine], T], *, num_tokens: int = 0) -> Future[T]:
+        """Do something else with the engine, between two steps, which takes memory for `num_tokens`.
+
+        Raises `KaiwaError` after `close`.
+        """
         future: Future[T] = Future()
 
         def answer(batcher: Batcher) -> None:
             if not future.set_running_or_notify_cancel():
                 return
             try:
+                batcher.make_room(num_tokens)
                 future.set_result(function(batcher.engine))
             except Exception as error:  # noqa: BLE001  (whoever called gets it)
                 future.set_exception(error)
@@ -82,9 +86,9 @@ class Loop:
             self._worker.post(_Message(answer, refuse=future.set_exception))
         return future
 
-    def call(self, function: Callable[[Engine], T]) -> T:
+    def call(self, function: Callable[[Engine], T], *, num_tokens: int = 0) -> T:
         """As `submit_call`, and wait for what it gives."""
-        return self.submit_call(function).result()
+        return self.submit_call(function, num_tokens=num_tokens).result()
 
     def close(self) -> None:
         """End what runs with `KaiwaError` after its step, and give the engine's memory back. Twice is once."""
