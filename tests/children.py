@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import tool_models
 from kaiwa.errors import UnusableFile
 from kaiwa.events import Progress
 from kaiwa.runtime.llm import LLM
@@ -21,6 +22,10 @@ OnProgress = Callable[[Progress], None]
 def talking(*, model: str, on_progress: OnProgress, text: str = "Hello", delay_s: float = 0.0, **options: Any) -> LLM:
     on_progress(Progress("load", 1, 2, "tensors"))
     return small(says(text, delay_s=delay_s, **options))
+
+
+def calling(*, model: str, on_progress: OnProgress) -> LLM:
+    return tool_models.says(tool_models.call("get_weather", city="Ulm"))
 
 
 def echoing(*, model: str, on_progress: OnProgress, delay_s: float = 0.0) -> LLM:

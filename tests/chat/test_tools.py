@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kaiwa.chat.tools import arun_tools, run_tools, schemas
+from kaiwa.chat.tool_schema import schemas
+from kaiwa.chat.tools import arun_tools, run_tools
 from kaiwa.errors import InvalidOption
 from kaiwa.events import Event, Finished, ToolCall, ToolResult
 from tool_models import call, qwen, says

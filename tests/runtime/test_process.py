@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import children
+from kaiwa.chat.tools import run_tools
 from kaiwa.errors import (
     Cancelled,
     ContextOverflow,
@@ -27,7 +28,7 @@ from kaiwa.errors import (
     KaiwaError,
     UnusableFile,
 )
-from kaiwa.events import Finished, Progress, TextDelta
+from kaiwa.events import Finished, Progress, TextDelta, ToolResult
 from kaiwa.runtime import child, wire
 from kaiwa.runtime.llm import LLM
 from kaiwa.runtime.pool import ModelPool
@@ -80,6 +81,20 @@ def test_it_answers_as_the_model_itself() -> None:
         assert asyncio.run(it.aembed(["Hi"], pooling="last")) == [embedding]
         assert asyncio.run(text_of_all(it.astream_text("Hi"))) == "Hello"
     assert not Path(f"/proc/{it.pid}").exists()
+
+
+def test_functions_stay_here_and_their_calls_come_back() -> None:
+    def get_weather(city: str) -> str:
+        """The weather in a city."""
+        return f"sunny in {city}"
+
+    with process(children.calling) as it:
+        (made,) = it.chat("Is it warm?", tools=[get_weather]).tool_calls
+        assert (made.name, made.arguments) == ("get_weather", {"city": "Ulm"})
+        results = [
+            event for event in run_tools(it, "Warm?", [get_weather], max_rounds=2) if isinstance(event, ToolResult)
+        ]
+        assert [result.content for result in results] == ["sunny in Ulm"]
 
 
 def test_all_logprobs_of_a_long_answer_cross() -> None:

@@ -12,7 +12,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin
 
@@ -31,6 +31,15 @@ _PLAIN = {
 _SECTIONS = ("Args:", "Returns:", "Raises:")
 _ARGUMENT = re.compile(r"(\w+)(?:\s*\([^()]*\))?:\s*(.*)")
 _CHOICES = re.compile(r"\(choices:\s*(.*?)\)\s*$", re.IGNORECASE)
+
+
+ToolLike = Callable[..., Any] | Mapping[str, Any]
+"""A function, or the schema of one that somebody else calls."""
+
+
+def schemas(tools: Sequence[ToolLike]) -> list[Mapping[str, Any]]:
+    """What a model is shown of the tools. Raises `InvalidOption` for a function that cannot be described."""
+    return [describe(tool) if callable(tool) else tool for tool in tools]
 
 
 def describe(function: Callable[..., Any]) -> dict[str, Any]:

@@ -17,20 +17,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from typing import Any
 
 from kaiwa.chat.model import ChatModel
-from kaiwa.chat.tool_schema import describe
+from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.errors import InvalidOption
 from kaiwa.events import Event, Finished, ReasoningDelta, ToolCall, ToolResult
 from kaiwa.messages import Conversation, Message, normalize
 
-ToolLike = Callable[..., Any] | Mapping[str, Any]
-"""A function, or the schema of one that somebody else calls."""
-
 MAX_ROUNDS = 8
-
-
-def schemas(tools: Sequence[ToolLike]) -> list[Mapping[str, Any]]:
-    """What a model is shown of the tools. Raises `InvalidOption` for a function that cannot be described."""
-    return [describe(tool) if callable(tool) else tool for tool in tools]
 
 
 def run_tools(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaiwa.chat.tools import ToolLike, schemas
+from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.errors import InvalidOption, did_you_mean
 from kaiwa.text.answer_format import AnswerFormat
 from kaiwa.text.chat_template import ChatTemplate

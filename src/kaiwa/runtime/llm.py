@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kaiwa.chat.model import ModelCard
-from kaiwa.chat.tools import ToolLike, schemas
+from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.engines.engine import Engine, Pooling
 from kaiwa.errors import InvalidMessages, InvalidOption, TemplateError
 from kaiwa.events import Progress, Reply

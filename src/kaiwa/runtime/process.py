@@ -14,6 +14,7 @@ from typing import Any, Self
 from kaiwa.chat.address import is_address
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.reply import collect
+from kaiwa.chat.tool_schema import schemas
 from kaiwa.engines.engine import Pooling
 from kaiwa.events import Event, Progress, Reply
 from kaiwa.messages import Conversation
@@ -184,6 +185,8 @@ class ModelProcess:
     def _call(
         self, bell: Bell, method: str, *arguments: Any, options: Mapping[str, Any], is_stream: bool = False
     ) -> Call:
+        if tools := options.get("tools"):
+            options = {**options, "tools": schemas(tools)}  # functions stay here: the child only tells of their calls
         ask = Ask(next(self._numbers), method, arguments, dict(options), is_stream)
         call = Call(ask, bell, self._supervisor.send)
         self._supervisor.submit(call)
