@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hub_server import HubServer, Repo
 from kaiwa.cli.chat import Request, parse
 from openai_server import OpenAIServer, Said, text_chunks
 from pseudo_terminal import terminal
@@ -32,6 +33,10 @@ def test_words_are_a_model_and_options(tmp_path: Path, monkeypatch: pytest.Monke
     assert parse(["top_k=5"]) == Request(None, {"top_k": 5})
     assert parse(["m.gguf", "top-k=5", "stop=END"]) == Request("m.gguf", {"top_k": 5, "stop": ("END",)})
     assert parse(["./a=b.gguf"]) == Request("./a=b.gguf", {})
+    seed = ["Qwen/Qwen2.5-0.5B-Instruct", "do_sample=False", "max_new_tokens=10"]
+    assert parse(seed) == Request("Qwen/Qwen2.5-0.5B-Instruct", {"do_sample": False, "max_new_tokens": 10})
+    with_url = ["qwen", "http://localhost:8000", "stop_strings=END"]
+    assert parse(with_url) == Request("qwen", {"stop": ("END",)}, "http://localhost:8000")
     Path("top_k=5").touch()
     assert parse(["top_k=5"]) == Request("top_k=5", {})
 
@@ -93,6 +98,27 @@ def test_a_model_on_another_server() -> None:
         assert done.stderr == f"error: {server.url} has no model 'big'\nhint: known are tiny\n"
         done = piped(Path("tiny"), "Hi\n", "--url", server.url, "--threads", "2")
         assert done.stderr.startswith("error: --threads is for models on this machine\n")
+
+
+def test_a_model_on_the_hub_needs_no_server_first(hub_server: HubServer, tmp_path: Path) -> None:
+    folder = Path(__file__).parents[1] / "golden" / "pipeline"
+    hub_server.repos["org/tiny"] = Repo({file.name: file.read_bytes() for file in folder.iterdir()})
+    environment = {**os.environ, "HF_ENDPOINT": hub_server.url, "HF_HOME": str(tmp_path / "hf")}
+    command = [*KAIWA, "chat", "org/tiny", "do_sample=False", "max_new_tokens=10"]
+    done = subprocess.run(command, input="Who are you?", capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout) == 11
+
+
+def test_options_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "generation_config.json").write_text('{"temperature": 0.2, "top_k": 5, "eos_token_id": 2}')
+    with OpenAIServer([Said(chunks=text_chunks("Hello"))]).serve() as server:
+        done = piped(Path("tiny"), "Hi\n", server.url, "top_k=7", "--generation-config", str(tmp_path))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (server.asked[0]["temperature"], server.asked[0]["top_k"]) == (0.2, 7)
+    done = piped(Path("tiny"), "Hi\n", "--generation-config", str(tmp_path / "none.json"))
+    assert done.returncode == 2
+    assert "cannot be used" in done.stderr
 
 
 def test_an_unknown_model_is_a_mistake() -> None:

@@ -46,7 +46,8 @@ memory   98 MB weights + 47 MB cache when the context is full
 context  1,000 tokens
 
 Enter sends, Alt-Enter begins a new line, Ctrl-C stops an answer, Ctrl-D leaves.
-Commands: !help !status !set !system !retry !undo !clear !save !load !exit
+Commands: !help !status !set !system !retry !example !undo !clear !save !load
+!exit
 
 > hello
 
@@ -234,6 +235,15 @@ def test_files_that_are_no_chats_are_refused(chat: PseudoTerminal, tmp_path: Pat
     chat.wait_for("error: there is no saved chat 'nothing'")
     chat.say("!save")
     chat.wait_for("there is nothing to save")
+
+
+def test_examples_are_asked(chat: PseudoTerminal) -> None:
+    chat.say("!example socks")
+    chat.wait_for("How many must I take out")
+    chat.wait_for("tokens/s")
+    chat.wait_for_prompt()
+    chat.say("!example sock")
+    chat.wait_for("did you mean 'socks'?")
 
 
 def test_unknown_commands_offer_the_nearest(chat: PseudoTerminal) -> None:

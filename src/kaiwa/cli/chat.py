@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kaiwa.chat.address import is_address
 from kaiwa.cli.main import positive
 from kaiwa.errors import InvalidOption
 from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
@@ -31,31 +33,37 @@ class Request:
 
     model: str | None
     options: dict[str, Any]
+    url: str | None = None
+    """The address of a server that has the model."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    from kaiwa.runtime.loading import DEFAULT_MODEL
+    from kaiwa.runtime.loading import DEFAULT_MODEL, ENGINES
     from kaiwa.weights.quantize import RECIPES
 
     parser.usage = (
-        "kaiwa chat [MODEL] [name=value …] [--system TEXT] [--load FILE] [--threads N] [--context N]\n"
-        "                  [--quantization NAME] [--url ADDRESS]"
+        "kaiwa chat [MODEL] [ADDRESS] [name=value …] [--system TEXT] [--generation-config FILE] [--load FILE]\n"
+        "                  [--threads N] [--context N] [--quantization NAME] [--engine NAME] [--url ADDRESS]"
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="MODEL name=value",
-        help=f"a model's name, a .gguf file or a folder with config.json (default: {DEFAULT_MODEL}); "
-        "then options of sampling, listed below",
+        help=f"a model's name (also on the Hugging Face Hub), a .gguf file or a folder with config.json "
+        f"(default: {DEFAULT_MODEL}); then options of sampling, listed below",
     )
-    parser.add_argument("--system", metavar="TEXT", help="the system prompt")
+    parser.add_argument("--system", "--system-prompt", metavar="TEXT", help="the system prompt")
+    parser.add_argument(
+        "--generation-config", metavar="FILE", help="options of sampling from a generation_config.json, or its folder"
+    )
     parser.add_argument("--load", metavar="FILE", help="go on with a saved chat and its options")
     parser.add_argument("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
     parser.add_argument("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
     parser.add_argument(
         "--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)"
     )
+    parser.add_argument("--engine", metavar="NAME", help=f"what runs the model: {', '.join(ENGINES)} (default: auto)")
     parser.add_argument(
         "--url",
         metavar="ADDRESS",
@@ -78,6 +86,7 @@ def _options_help() -> str:
 
 _EXAMPLES = (
     "  kaiwa chat",
+    "  kaiwa chat Qwen/Qwen2.5-0.5B-Instruct do_sample=False max_new_tokens=10",
     "  kaiwa chat model.gguf temperature=0.2 --system 'Answer in one sentence.'",
     "  kaiwa chat qwen3:4b --url http://127.0.0.1:8000/v1",
     "  printf 'Hi\\n' | kaiwa chat do_sample=False max_new_tokens=10",
@@ -87,28 +96,50 @@ _EXAMPLES = (
 def parse(words: list[str]) -> Request:
     """The model and the options among the words of the command line.
 
-    The first word is the model unless it is an assignment; a path that exists is a path, even with a `=` in it.
+    The first word is the model unless it is an assignment; a path that exists is a path, even with a `=` in it. Behind
+    it may stand the address of a server. `stop_strings` is transformers' name of `stop`.
     """
     is_option = not words or (_ASSIGNMENT.match(words[0]) and not Path(words[0]).exists())
-    model, assignments = (None, words) if is_option else (words[0], words[1:])
+    model, assignments = (None, list(words)) if is_option else (words[0], words[1:])
+    url = assignments.pop(0) if assignments and is_address(assignments[0]) else None
     options: dict[str, Any] = {}
     for word in assignments:
-        name, value = parse_assignment(word)
+        name, value = parse_assignment(re.sub("^stop[_-]strings=", "stop=", word))
         if name in options:
             raise InvalidOption(f"{name} is given twice", hint=f"leave one of the two {name}=… out")
         options[name] = value
-    return Request(model, options)
+    return Request(model, options, url)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Chat until the person leaves, or answer the one message of a pipe."""
     request = parse(arguments.words)
+    if request.url is not None:
+        arguments.url = request.url
+    request.options.update({**_options_of(arguments.generation_config), **request.options})
     saved = _saved(arguments.load)
     if sys.stdin.isatty() and sys.stdout.isatty():
         _talk(request, saved, arguments)
     else:
         _answer(request, saved, arguments)
     return 0
+
+
+def _options_of(name: str | None) -> dict[str, Any]:
+    """The options of sampling that a file of transformers has; what else it says is left.
+
+    Raises `InvalidOption` where it cannot be read.
+    """
+    if name is None:
+        return {}
+    path = Path(name).expanduser()
+    file = path / "generation_config.json" if path.is_dir() else path
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        found = Sampling.from_generation_config(content)
+    except (OSError, ValueError, AttributeError) as error:
+        raise InvalidOption(f"--generation-config {name} cannot be used: {error}", hint="it is a JSON file") from error
+    return {option.name: getattr(found, option.name) for option in OPTIONS if content.get(option.name) is not None}
 
 
 def _saved(name: str | None) -> SavedChat | None:
@@ -160,6 +191,7 @@ def _load(
             threads=arguments.threads,
             context_length=arguments.context,
             quantization=arguments.quantization,
+            engine=arguments.engine or "auto",
             on_progress=on_progress,
         )
 
@@ -168,7 +200,7 @@ def _load(
 
 def _check_url(arguments: argparse.Namespace) -> None:
     """Raises `InvalidOption` for what is the server's to decide."""
-    for name in ("threads", "context", "quantization"):
+    for name in ("threads", "context", "quantization", "engine"):
         if arguments.url is not None and getattr(arguments, name) is not None:
             raise InvalidOption(f"--{name} is for models on this machine", hint=f"leave out --url or --{name}")
 

@@ -16,6 +16,7 @@ from kaiwa.errors import KaiwaError, did_you_mean
 from kaiwa.sampling import OPTIONS, parse_assignment
 from kaiwa.terminal import words
 from kaiwa.terminal.answer import AnswerView
+from kaiwa.terminal.examples import EXAMPLES
 from kaiwa.terminal.screen import PROMPT, Screen
 from kaiwa.terminal.state import ChatState
 
@@ -25,6 +26,8 @@ class Outcome(Enum):
 
     STAY = "stay"
     RETRY = "retry"
+    ASK = "ask"
+    """The question that the state has."""
     LEAVE = "leave"
 
 
@@ -209,6 +212,15 @@ def _shortened(text: str, limit: int = 60) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def _example(state: ChatState, screen: Screen, argument: str) -> Outcome:
+    if argument not in EXAMPLES:
+        what = f"there is no example {argument!r}" if argument else "!example needs to know which"
+        raise KaiwaError(what, hint=did_you_mean(argument, EXAMPLES))
+    state.question = EXAMPLES[argument]
+    screen.say(f"{PROMPT}{state.question}", style="note")
+    return Outcome.ASK
+
+
 def _exit(state: ChatState, screen: Screen, argument: str) -> Outcome:
     return Outcome.LEAVE
 
@@ -219,6 +231,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("set", "name=value …", "change sampling options; without any, list them", _set),
     Command("system", "TEXT", "set the system prompt; without text, show it", _system),
     Command("retry", "", "answer the last question anew", _retry),
+    Command("example", "NAME", f"ask a question to try the model with: {', '.join(EXAMPLES)}", _example),
     Command("undo", "", "remove the last question and its answer", _undo),
     Command("clear", "", "begin a new conversation", _clear),
     Command("save", "[FILE]", "write conversation and options to a file", _save),

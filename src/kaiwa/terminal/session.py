@@ -105,6 +105,8 @@ class Session:
             outcome = Outcome.STAY
         if outcome is Outcome.RETRY:
             self._answer(self._state.chat.unanswered())
+        elif outcome is Outcome.ASK:
+            self._ask(self._state.question)
         elif outcome is Outcome.STAY:
             self._screen.say()
         return outcome is not Outcome.LEAVE

@@ -21,6 +21,8 @@ class ChatState:
     options: dict[str, Any] = field(default_factory=dict)
     last: Finished | None = None
     """How the last answer went."""
+    question: str = ""
+    """What a command wants to have asked."""
     set_aside: Chat | None = None
     """The conversation that was cleared or replaced last; undoing brings it back."""
     saved_to: Path | None = None
