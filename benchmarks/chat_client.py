@@ -34,6 +34,7 @@ class KaiwaPage:
         self.chat_id = chat_id or uuid.uuid4().hex
         self.is_new = not chat_id
         self.offset = 0
+        self.is_over = False
         self.text = ""
 
     async def open(self, port: int) -> None:
@@ -78,7 +79,8 @@ class KaiwaPage:
         for event in frame["events"]:
             if event["type"] == "text_added":
                 self.text += event["text"]
-        return any(event["type"] == "run_finished" for event in frame["events"])
+        self.is_over = any(event["type"] == "run_finished" for event in frame["events"])
+        return self.is_over
 
 
 class ChainlitPage:
@@ -154,8 +156,8 @@ async def come_back(framework: str, port: int, num_tokens: int) -> dict[str, flo
     """Lose the connection in the middle of an answer; how long until all is there that was missed, and what is lost."""
     page = KaiwaPage()
     await page.open(port)
-    await page.say(str(num_tokens))
-    await page.some(2000)
+    await page.say(f"{num_tokens}:0.002")
+    await page.some(500)
     await page.cut()
     await asyncio.sleep(0.5)
     again = KaiwaPage(chat_id=page.chat_id)
@@ -164,9 +166,9 @@ async def come_back(framework: str, port: int, num_tokens: int) -> dict[str, flo
     await again.open_again(page.offset)
     await again.some(0)
     caught_up_s = time.perf_counter() - began_at
-    if "run_finished" not in again.text:
-        text = page.text + again.text
-    return {"caught_up_s": caught_up_s, "num_words": len(text.split())}
+    if not again.is_over:
+        await again.answer()
+    return {"caught_up_s": caught_up_s, "num_words": len((page.text + again.text).split())}
 
 
 TASKS = {"stream": stream, "idle": idle, "return": come_back}

@@ -17,6 +17,7 @@ from kaiwa.apps.definition import Definition
 from kaiwa.errors import InvalidApp
 
 DEFAULT_PORT = 8000
+MAX_SOCKETS = 65_536
 _PING_S, _PING_TIMEOUT_S = 20.0, 60.0
 _MAX_SOCKET_MESSAGE_BYTES = 32 * 1024 * 1024
 
@@ -80,11 +81,23 @@ def serve(app: Definition, folder: Path, settings: Settings, *, reload: Callable
     Raises `InvalidApp`, and `StorageFailed` where chats cannot be kept there.
     """
     check(app, settings)
+    _allow_many_sockets()
     listener = listen(settings)
     try:
         asyncio.run(_serve(app, folder, settings, listener, reload))
     finally:
         listener.close()
+
+
+def _allow_many_sockets() -> None:
+    """Take as many files and sockets as the system allows: what it gives by itself is few on some machines."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MAX_SOCKETS if hard == resource.RLIM_INFINITY else min(MAX_SOCKETS, hard)
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(
