@@ -228,6 +228,14 @@ def test_a_token_that_was_not_allowed_is_an_error(grammars: Grammars) -> None:
         grammar.push(ord("a"))
 
 
+def test_a_grammar_that_fails_says_so_instead_of_ending_the_answer(grammars: Grammars) -> None:
+    grammar = grammars.json_object()
+    with pytest.raises(KaiwaError):
+        grammar.push(ord("a"))
+    with pytest.raises(KaiwaError, match="too complex to go on"):
+        grammar.allowed()
+
+
 @pytest.mark.parametrize(
     ("schema", "words"),
     [

@@ -108,6 +108,15 @@ def test_ids_of_calls_fit_mistrals_templates() -> None:
     assert "[CALL_ID]abcdefghi[ARGS]" in template.render([QUESTION, call, result], tools=[TOOL]).text
 
 
+def test_thoughts_before_a_call_go_back_under_the_templates_own_name() -> None:
+    thought = {"reasoning_content": "They want the weather."}
+    text = template_of("gpt-oss").render([QUESTION, {**called({}), **thought}], tools=[TOOL]).text
+    assert "<|channel|>analysis<|message|>They want the weather.<|end|>" in text
+    both = template_of("gpt-oss").render([QUESTION, {**called({}), **thought, "content": "Wait."}], tools=[TOOL]).text
+    assert "<|channel|>analysis<|message|>Wait.<|end|>" in both
+    assert "They want" in template_of("qwen3").render([QUESTION, {**called({}), **thought}], tools=[TOOL]).text
+
+
 @pytest.mark.parametrize(
     ("name", "variables", "begun"),
     [

@@ -179,6 +179,8 @@ class ChatTemplate:
         if any(turn.get("tool_calls") for turn in turns):
             as_objects = self._takes_argument_objects(inputs)
             turns = [_with_arguments(turn, as_objects) for turn in turns]
+        if "thinking" in self.source and "reasoning_content" not in self.source:
+            turns = [_with_thinking(turn) for turn in turns]
         return [_with_short_ids(turn) for turn in turns] if "length != 9" in self.source else turns
 
     @functools.cached_property
@@ -248,6 +250,18 @@ def _with_argument(call: Any, as_objects: bool) -> Any:
     elif not as_objects and isinstance(arguments, Mapping):
         arguments = json.dumps(arguments, ensure_ascii=False)
     return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _with_thinking(turn: dict[str, Any]) -> dict[str, Any]:
+    """A turn with its thoughts under GPT-OSS's name for them, which refuses them beside both content and calls."""
+    if "reasoning_content" not in turn:
+        return turn
+    renamed = {key: value for key, value in turn.items() if key != "reasoning_content"}
+    return (
+        renamed
+        if turn.get("content") and turn.get("tool_calls")
+        else {**renamed, "thinking": turn["reasoning_content"]}
+    )
 
 
 def _with_short_ids(turn: dict[str, Any]) -> dict[str, Any]:

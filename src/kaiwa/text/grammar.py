@@ -71,10 +71,18 @@ class Grammar:
         return self._matcher is None
 
     def allowed(self) -> bytes | None:
-        """The tokens that may come next, as `Slice.allowed` has them; None where all may."""
+        """The tokens that may come next, as `Slice.allowed` has them; None where all may.
+
+        Raises `KaiwaError` where that takes more than llguidance's limits of time and memory allow.
+        """
         if self._matcher is None:
             return None
-        return self._matcher.compute_bitmask()[: self._num_bytes]
+        mask = self._matcher.compute_bitmask()
+        if self._matcher.is_error():
+            raise KaiwaError(
+                f"the grammar is too complex to go on: {_reason(self._matcher)}", hint="use a simpler schema"
+            )
+        return mask[: self._num_bytes]
 
     def num_free(self, token_ids: Sequence[int]) -> int:
         """After how many of these tokens, should they come, all may still come."""
