@@ -4,7 +4,7 @@ import { useClient, usePage } from "../client";
 import { CopyButton } from "../parts/CopyButton";
 import { Icon } from "../parts/Icon";
 import type { Message } from "../protocol";
-import { textOf } from "../state/chat";
+import { openAsk, textOf } from "../state/chat";
 import { words } from "../words/words";
 import { Feedback } from "./Feedback";
 import { UsageLine } from "./UsageLine";
@@ -13,6 +13,7 @@ export function MessageTools({ message, onEdit }: { readonly message: Message; r
   const client = useClient();
   const isIdle = usePage((page) => page.current.run === null);
   const question = usePage((page) => page.current.questions.get(message.id) ?? null);
+  const isAsking = usePage((page) => openAsk(page.current)?.message_id === message.id);
   const text = textOf(message);
   if (text === "" && message.role !== "assistant") return null;
   return (
@@ -28,7 +29,7 @@ export function MessageTools({ message, onEdit }: { readonly message: Message; r
           <Icon name="again" size={16} />
         </button>
       )}
-      {message.role === "assistant" && question !== null && <Feedback messageId={message.id} />}
+      {message.role === "assistant" && question !== null && !isAsking && <Feedback messageId={message.id} />}
       <UsageLine message={message} />
     </footer>
   );
