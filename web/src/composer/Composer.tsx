@@ -9,6 +9,7 @@ import { AttachButton } from "./AttachButton";
 import { Attachments } from "./Attachments";
 import { CommandMenu } from "./CommandMenu";
 import { Field } from "./Field";
+import { LongTexts } from "./LongTexts";
 import { Modes, valueOf } from "./Modes";
 import { useCommandChoice } from "./command_choice";
 import { type Limits, useUploads } from "./uploads";
@@ -32,19 +33,22 @@ export function Composer({ onSent }: { readonly onSent: () => void }) {
   const ask = openAsk(chat);
   const isAnswer = ask?.kind === "text";
   const isRunning = chat.run !== null;
-  const isEmpty = text.trim() === "" && uploads.list.length === 0;
+  const [longTexts, setLongTexts] = useState<readonly string[]>([]);
+  const whole = [text, ...longTexts].filter((each) => each.trim() !== "").join("\n\n");
+  const isEmpty = whole === "" && uploads.list.length === 0;
 
   const send = (): void => {
     if (isEmpty || uploads.isBusy) return;
     const limit = app?.max_text_chars ?? Number.POSITIVE_INFINITY;
-    if (text.length > limit) return client.toast("warning", words.tooLong(limit));
+    if (whole.length > limit) return client.toast("warning", words.tooLong(limit));
     const fileIds = uploads.list.map(({ id }) => id);
-    if (isAnswer) client.answer(ask.id, { text });
+    if (isAnswer) client.answer(ask.id, { text: whole });
     else {
       const modes = Object.fromEntries(chat.modes.map((mode) => [mode.id, valueOf(mode, modeValues)]));
-      client.say(text, { fileIds, command: command.chosen?.id ?? null, modes });
+      client.say(whole, { fileIds, command: command.chosen?.id ?? null, modes });
     }
     setText("");
+    setLongTexts([]);
     uploads.clear();
     command.sent();
     onSent();
@@ -54,6 +58,7 @@ export function Composer({ onSent }: { readonly onSent: () => void }) {
     <form class="composer" aria-label={words.messagePlaceholder} onSubmit={(event) => event.preventDefault()}>
       {command.menu.length > 0 && <CommandMenu commands={command.menu} active={command.active} onChoose={command.choose} />}
       <Attachments uploads={uploads} />
+      <LongTexts texts={longTexts} onRemove={(gone) => setLongTexts(longTexts.filter((_, i) => i !== gone))} />
       <Field
         key={chat.id}
         value={text}
@@ -63,6 +68,7 @@ export function Composer({ onSent }: { readonly onSent: () => void }) {
         onInput={setText}
         onSend={send}
         onKey={command.key}
+        onPasteLong={(long) => setLongTexts([...longTexts, long])}
         {...(canUpload && { onPasteFiles: uploads.add })}
       />
       <div class="composer-row">

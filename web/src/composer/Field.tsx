@@ -14,9 +14,13 @@ interface Props {
   /** Sees keys before the field does; true means that the key is dealt with. Keys of an input method never come here. */
   readonly onKey?: (event: KeyboardEvent) => boolean;
   readonly onPasteFiles?: (files: File[]) => void;
+  /** A field is no place for a book: what is longer than `LONG_CHARS` is handed over here instead. */
+  readonly onPasteLong?: (text: string) => void;
 }
 
-export function Field({ value, placeholder, label, hasFocus = false, rows = 1, onInput, onSend, onKey, onPasteFiles }: Props) {
+const LONG_CHARS = 20_000;
+
+export function Field({ value, placeholder, label, hasFocus = false, rows = 1, onInput, onSend, onKey, onPasteFiles, onPasteLong }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const keys = useRef(new SendKey()).current;
 
@@ -24,7 +28,8 @@ export function Field({ value, placeholder, label, hasFocus = false, rows = 1, o
     const area = field.current;
     if (area === null) return;
     area.style.height = "auto";
-    area.style.height = `${area.scrollHeight}px`;
+    // A long text fills the field anyway, and measuring it would lay all of it out once more.
+    area.style.height = value.length > LONG_CHARS ? "40vh" : `${area.scrollHeight}px`;
   }, [value]);
 
   useLayoutEffect(() => {
@@ -42,9 +47,11 @@ export function Field({ value, placeholder, label, hasFocus = false, rows = 1, o
 
   const paste = (event: ClipboardEvent): void => {
     const files = [...(event.clipboardData?.files ?? [])];
-    if (files.length === 0 || onPasteFiles === undefined) return;
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (files.length > 0 && onPasteFiles !== undefined) onPasteFiles(files);
+    else if (text.length > LONG_CHARS && onPasteLong !== undefined) onPasteLong(text);
+    else return;
     event.preventDefault();
-    onPasteFiles(files);
   };
 
   return (

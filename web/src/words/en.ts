@@ -35,6 +35,7 @@ export const en = {
   stop: "Stop",
   attach: "Add files",
   removeFile: (name: string) => `Remove ${name}`,
+  pasted: (n: number) => `Pasted text, ${n.toLocaleString("en")} characters`,
   dropFiles: "Drop files to add them",
   commands: "Commands",
   removeCommand: "Remove the command",

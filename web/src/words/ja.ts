@@ -37,6 +37,7 @@ export const ja: Words = {
   stop: "停止",
   attach: "ファイルを追加",
   removeFile: (name) => `${name} を外す`,
+  pasted: (n) => `貼り付けたテキスト（${n.toLocaleString("ja")} 文字）`,
   dropFiles: "ここにドロップして追加",
   commands: "コマンド",
   removeCommand: "コマンドを外す",
