@@ -33,6 +33,15 @@ def test_the_context_is_as_long_as_the_memory_of_all_allows(
         assert llm.card.weights_bytes + llm.card.cache_bytes < asked[0] <= most_mb * MB
 
 
+def test_without_limits_a_model_has_room_for_as_many_chats_as_one_that_is_alone(model_path: Path) -> None:
+    asked: list[int] = []
+    with within(Budget(None, None, asked.append)), kw.LLM(model_path, context_length=256) as llm:
+        cache_tokens = llm._parts.engine.info.cache_tokens
+    assert len(asked) == 1
+    with kw.LLM(model_path, context_length=256) as alone:
+        assert alone._parts.engine.info.cache_tokens == cache_tokens > 256
+
+
 def test_what_does_not_fit_the_memory_of_all_is_refused_with_the_arithmetic(model_path: Path) -> None:
     asked: list[int] = []
     budget = Budget(120 * MB, 120 * MB, asked.append)

@@ -145,7 +145,7 @@ def _planned(plan_in: Callable[[int | None], Plan]) -> Plan:
     budget = _budget.get()
     if budget is None:
         return plan_in(available_bytes())
-    wanted = _within_share(plan_in, budget)
+    wanted = plan_in(available_bytes()) if budget.most_bytes is None else _within_share(plan_in, budget)
     budget.admit(wanted.total_bytes)
     possible = plan_in(available_bytes())
     return min(wanted, possible, key=lambda planned: planned.total_bytes)
