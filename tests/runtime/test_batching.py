@@ -14,8 +14,11 @@ from kaiwa.engines.engine import Sampled, Slice
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.errors import Busy, KaiwaError, NumericalError
 from kaiwa.events import Event, Finished, PromptProgress, Queued, TextDelta
-from kaiwa.runtime.stream import collect
-from small_model import END, echoes, model, says, scripted, until
+from kaiwa.runtime.answer_text import AnswerText
+from kaiwa.runtime.request import Prompt, Reader, Request
+from kaiwa.runtime.stream import Stream, collect
+from kaiwa.sampling import Sampling
+from small_model import END, echoes, model, says, scripted, tokenizer, until
 
 
 def read(events: Iterable[Event]) -> str:
@@ -147,6 +150,44 @@ def test_an_error_fails_only_the_request_that_it_is_of() -> None:
             answers.append("failed")
     assert answers == [questions[0], "failed", questions[2]]
     assert len(engine._tokens) == 2, "what failed is not kept"
+
+
+class Torn:
+    """A constraint that breaks after some tokens."""
+
+    is_done = False
+    is_free = True
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def allowed(self) -> bytes | None:
+        if not self.left:
+            raise ValueError("the grammar is torn")
+        return None
+
+    def num_free(self, token_ids: Sequence[int]) -> int:
+        return len(token_ids)
+
+    def forced(self) -> Sequence[int]:
+        return ()
+
+    def push(self, token_id: int) -> None:
+        self.left -= 1
+
+
+def test_a_grammar_that_breaks_takes_no_other_answer_along() -> None:
+    llm = model(says("abcdefgh", delay_s=0.002))
+
+    def torn(reader: Reader) -> Request:
+        text = AnswerText(tokenizer(), end_ids=[END])
+        prompt = Prompt([1, 2, 3], Sampling(seed=0), time.perf_counter())
+        return Request(prompt, text, reader, context_length=100, constraint=Torn(3))
+
+    other, broken = llm.stream("Hi"), Stream(llm._loop, torn)
+    with pytest.raises(ValueError, match="torn"):
+        list(broken)
+    assert read(other) == "abcdefgh"
 
 
 def test_logprobs_come_with_the_text_that_they_are_of() -> None:

@@ -16,7 +16,7 @@ from kaiwa.runtime.prefix_cache import SHARED, Known, PrefixCache
 from kaiwa.runtime.prefix_store import PrefixStore
 from kaiwa.runtime.radix_tree import common_prefix
 from kaiwa.runtime.request import NO_SEQUENCE, Request
-from kaiwa.runtime.scheduler import Plan, Scheduler, Share
+from kaiwa.runtime.scheduler import Plan, Scheduler
 from kaiwa.runtime.speculation import Speculator
 
 MAX_RUNNING = 32
@@ -91,8 +91,8 @@ class Batcher:
         plan = self.scheduler.plan(free_tokens)
         for request in plan.paused:
             self._give_memory_back(request)
-        if plan.shares:
-            self._compute(plan.shares, self._slices(plan, free_tokens - plan.num_tokens))
+        if parts := self._parts(plan, free_tokens - plan.num_tokens):
+            self._compute(parts)
 
     def make_room(self, num_tokens: int) -> None:
         """Somebody else is about to use the engine, for so many tokens."""
@@ -164,20 +164,25 @@ class Batcher:
             for request in self.scheduler.running
         ]
 
-    def _slices(self, plan: Plan[Request], free_tokens: int) -> list[Slice]:
+    def _parts(self, plan: Plan[Request], free_tokens: int) -> list[tuple[Request, Slice]]:
         """What the step computes, with tokens that a grammar forced, and guesses where they pay."""
         spare = max(min(self.scheduler.num_spare(plan), free_tokens), 0)
         num_tokens = plan.num_tokens
-        slices = []
+        parts = []
         for share in plan.shares:
-            num_forced = min(share.job.num_unread - share.num_tokens, spare) if share.job.state is State.WRITING else 0
-            spare -= num_forced
-            num_tokens += num_forced
-            guesses = self._guesses(share.job, min(spare, share.job.max_guesses), num_tokens, len(plan.shares) - 1)
-            slices.append(share.job.next_slice(share.num_tokens + num_forced, guesses))
-            spare -= len(guesses)
-            num_tokens += len(guesses)
-        return slices
+            request = share.job
+            num_forced = min(request.num_unread - share.num_tokens, spare) if request.state is State.WRITING else 0
+            try:
+                most = min(spare - num_forced, request.max_guesses)
+                guesses = self._guesses(request, most, num_tokens + num_forced, len(plan.shares) - 1)
+                part = request.next_slice(share.num_tokens + num_forced, guesses)
+            except Exception as error:  # noqa: BLE001  (a grammar's, say: its reader gets it)
+                self._fail(request, error)
+                continue
+            parts.append((request, part))
+            spare -= num_forced + len(guesses)
+            num_tokens += num_forced + len(guesses)
+        return parts
 
     def _guesses(self, request: Request, most: int, num_tokens: int, num_others: int) -> list[int]:
         if most < 1 or request.speculator is None:
@@ -187,25 +192,25 @@ class Batcher:
             most, num_others=num_others, step_s=lambda number: times.estimate(num_tokens + number)
         )
 
-    def _compute(self, shares: Sequence[Share[Request]], slices: Sequence[Slice]) -> None:
-        num_tokens = sum(len(part.token_ids) for part in slices)
+    def _compute(self, parts: Sequence[tuple[Request, Slice]]) -> None:
+        num_tokens = sum(len(part.token_ids) for _, part in parts)
         if self._free_tokens < num_tokens:
             self.prefixes.make_room(num_tokens)
             self._free_tokens = self.engine.num_free_tokens()
         started = time.perf_counter()
         try:
-            results = self.engine.step(slices)
+            results = self.engine.step([part for _, part in parts])
         except OutOfMemory as error:
             self._relieve(error)
             return
         except Exception as error:  # noqa: BLE001  (whatever it is, its request's reader gets it)
-            self._isolate([share.job for share in shares], error)
+            self._isolate([request for request, _ in parts], error)
             return
         step_s = time.perf_counter() - started
         self._free_tokens -= num_tokens
         self.scheduler.times.observe(num_tokens, step_s)
-        for share, part, sampled in zip(shares, slices, results, strict=True):
-            self._accept(share.job, part, sampled, step_s)
+        for (request, part), sampled in zip(parts, results, strict=True):
+            self._accept(request, part, sampled, step_s)
 
     def _accept(self, request: Request, part: Slice, sampled: Sampled | None, step_s: float) -> None:
         num_sampled = len(sampled.token_ids) if sampled is not None else 0
@@ -286,7 +291,7 @@ class Batcher:
             while request.state is State.READING or request.state is State.WRITING:
                 num_tokens = min(request.num_unread, self.engine.info.max_step_tokens)
                 is_last = num_tokens == request.num_unread
-                self._compute([Share(request, num_tokens)], [request.next_slice(num_tokens)])
+                self._compute([(request, request.next_slice(num_tokens))])
                 if is_last:
                     break
 
