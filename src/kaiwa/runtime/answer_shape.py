@@ -10,7 +10,8 @@ from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.errors import InvalidOption, did_you_mean
 from kaiwa.text.answer_format import AnswerFormat
 from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.grammar import Grammar, Grammars
+from kaiwa.text.grammar import Grammar
+from kaiwa.text.grammars import Grammars
 from kaiwa.text.stream_parser import StreamParser
 from kaiwa.text.tool import Tool, ToolChoice, read_choice, read_tools
 

@@ -32,7 +32,7 @@ from kaiwa.runtime.stream import AsyncStream, NewRequest, Stream, collect
 from kaiwa.sampling import MAX_SEED, Sampling
 from kaiwa.text.answer_format import AnswerFormat
 from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.grammar import Grammars
+from kaiwa.text.grammars import Grammars
 from kaiwa.text.stream_parser import StreamParser
 from kaiwa.text.tokenizer import Tokenizer
 

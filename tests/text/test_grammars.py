@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from answers import ARGUMENTS, CITY, SAMPLES, TAGS, TOOLS, WEATHER, calls_of, parse
 from kaiwa.errors import InvalidOption, KaiwaError
 from kaiwa.text.answer_format import AnswerFormat
-from kaiwa.text.grammar import MAX_KEPT, Grammar, Grammars
+from kaiwa.text.grammar import Grammar
+from kaiwa.text.grammars import MAX_KEPT, Grammars
 from kaiwa.text.tokenizer import Tokenizer
 from kaiwa.text.tool import Tool, ToolChoice
 from kaiwa.text.tool_formats import FORMATS, hermes, qwen3_coder
