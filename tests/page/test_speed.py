@@ -72,3 +72,16 @@ def test_the_page_is_small() -> None:
     assert len(names) >= 2
     size = sum(len(gzip.compress((FOLDER / name).read_bytes())) for name in names)
     assert size < MAX_PAGE_BYTES
+
+
+def test_a_thousand_messages(visitor: Visitor) -> None:
+    visitor.say("many")
+    visitor.wait_for("Message 999 of many")
+    visitor.page.reload()
+    visitor.wait_for("Message 999 of many")
+    assert visitor.page.locator(".message").count() < 100, "only the end is drawn at first"
+    visitor.page.mouse.move(700, 300)
+    while not visitor.page.locator(".message:has-text('many') >> nth=0").inner_text().startswith("many"):
+        visitor.page.mouse.wheel(0, -20_000)
+        visitor.page.wait_for_timeout(30)
+    assert visitor.page.locator(".message").count() == 1001

@@ -164,6 +164,12 @@ async def large(message):
     await kw.Message(("A line of a **large** text, and `code`.\n" * 25 + "\n") * 2000).send()
 
 
+async def many(message):
+    """A thousand messages."""
+    for number in range(1000):
+        await kw.Message(f"Message **{number}** of many, with `code`.").send()
+
+
 async def stream(tokens):
     answer = kw.Message("")
     for token in tokens:
@@ -173,5 +179,5 @@ async def stream(tokens):
 
 SCENES = {
     scene.__name__: scene
-    for scene in (rich, hostile, slow, endless, steps, ask, choose, file, elements, settings, flood, error, large)
+    for scene in (rich, hostile, slow, endless, steps, ask, choose, file, elements, settings, flood, error, large, many)
 }
