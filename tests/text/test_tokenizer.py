@@ -87,3 +87,16 @@ def test_half_a_character_is_refused(text: str) -> None:
 
 def test_an_empty_text_has_no_ids() -> None:
     assert all(tokenizer.encode("") == [] for tokenizer in TOKENIZERS.values())
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_the_bytes_of_all_tokens(name: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    for num_tokens in (10, tokenizer.vocab_size, tokenizer.vocab_size + 5):
+        assert tokenizer.all_token_bytes(num_tokens) == [tokenizer.token_bytes(token) for token in range(num_tokens)]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_text_that_goes_on_gets_no_space_before_it(name: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    assert b"".join(map(tokenizer.token_bytes, tokenizer.encode_rest("ab"))) == b"ab"

@@ -194,7 +194,7 @@ class _LibraryView:
         self._tokenizer = tokenizer
         self.eos_token_id = min(tokenizer.end_ids)
         self.bos_token_id = tokenizer.bos_id
-        self.tokens = [tokenizer.token_bytes(token_id) for token_id in range(vocab_size)]
+        self.tokens = tokenizer.all_token_bytes(vocab_size)
         control = (token_id for token_id in tokenizer.special_tokens.values() if tokenizer.is_control(token_id))
         self.special_token_ids = sorted({*control, *marker_ids, *tokenizer.end_ids})
 

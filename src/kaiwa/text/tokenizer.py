@@ -129,6 +129,14 @@ class Tokenizer:
         text = token.text if token else self._space_texts.get(token_id)
         return self._vocabulary.token_bytes(token_id) if text is None else text.encode()
 
+    def all_token_bytes(self, num_tokens: int) -> list[bytes]:
+        """What each of the first `num_tokens` ids stands for."""
+        table = [self._vocabulary.token_bytes(token_id) for token_id in range(num_tokens)]
+        for text, token_id in (*self._spaces.items(), *self.special_tokens.items()):
+            if token_id < num_tokens:
+                table[token_id] = text.encode()
+        return table
+
     def is_control(self, token_id: int) -> bool:
         """Whether the token is never shown: turn markers, beginnings, ends."""
         token = self.special_tokens.find(token_id)
