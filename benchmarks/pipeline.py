@@ -1,0 +1,122 @@
+"""Kaiwa's pipeline beside transformers' own: the same checkpoint, the same chats, the same numbers of tokens.
+
+    python benchmarks/pipeline.py FOLDER --transformers PYTHON
+
+FOLDER holds an unquantized checkpoint; PYTHON is the interpreter of an environment that has torch and transformers.
+Each contender is a process of its own, which begins with its imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+NUM_NEW = 64
+NUM_CHATS = 16
+NUM_BATCH_NEW = 32
+FIRST = [
+    {"role": "system", "content": "You are a helpful science assistant."},
+    {"role": "user", "content": "Hey, can you explain gravity to me?"},
+]
+SECOND = {"role": "user", "content": "Woah! But can it be reconciled with quantum mechanics?"}
+TOPICS = ("gravity", "light", "water", "fire", "sound", "time", "bread", "rain")
+
+Generate = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A way to run the checkpoint. `options` go to its pipeline."""
+
+    name: str
+    library: str
+    options: dict[str, Any]
+
+
+CONTENDERS = (
+    Contender("kaiwa, as stored", "kaiwa", {}),
+    Contender("kaiwa, int8 on load", "kaiwa", {"model_kwargs": {"load_in_8bit": True}}),
+    Contender("transformers, bfloat16", "transformers", {"dtype": "bfloat16"}),
+    Contender("transformers, float32", "transformers", {"dtype": "float32"}),
+)
+
+
+def main() -> None:
+    """Measure all contenders and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--transformers", metavar="PYTHON", default=sys.executable)
+    parser.add_argument("--child", metavar="INDEX", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child is not None:
+        print(json.dumps(measure(CONTENDERS[arguments.child], arguments.folder)))
+        return
+    print(f"{'':24}{'conversation':>14}{'decode':>12}{f'{NUM_CHATS} chats':>12}{'peak memory':>14}")
+    for index, contender in enumerate(CONTENDERS):
+        python = arguments.transformers if contender.library == "transformers" else sys.executable
+        command = [python, __file__, arguments.folder, "--child", str(index)]
+        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        found = json.loads(output.splitlines()[-1])
+        print(
+            f"{contender.name:24}{found['conversation_s']:>12.2f} s{found['decode']:>8.0f} t/s"
+            f"{found['batch']:>8.0f} t/s{found['peak_bytes'] / 1e6:>11,.0f} MB",
+            flush=True,
+        )
+
+
+def measure(contender: Contender, folder: str) -> dict[str, float]:
+    """Seconds from the import to the second answer; tokens per second of one chat and of many; peak memory in bytes."""
+    started = time.perf_counter()
+    generate = pipeline_of(contender, folder)
+    flags: dict[str, Any] = {"do_sample": False}
+    chat = generate(FIRST, max_new_tokens=NUM_NEW, **flags)[0]["generated_text"]
+    generate([*chat, SECOND], max_new_tokens=NUM_NEW, **flags)
+    conversation_s = time.perf_counter() - started
+
+    def seconds(num_new: int) -> float:
+        begun = time.perf_counter()
+        generate("Gravity is", max_new_tokens=num_new, **{**flags, **lengths(contender, num_new)})
+        return time.perf_counter() - begun
+
+    seconds(2)
+    decode = (NUM_NEW - 1) / (min(seconds(NUM_NEW) for _ in range(2)) - seconds(1))
+    chats = [[{"role": "user", "content": f"Tell me about {TOPICS[n % 8]}, part {n}."}] for n in range(NUM_CHATS)]
+    begun = time.perf_counter()
+    generate(
+        chats, max_new_tokens=NUM_BATCH_NEW, batch_size=NUM_CHATS, **{**flags, **lengths(contender, NUM_BATCH_NEW)}
+    )
+    batch = NUM_CHATS * NUM_BATCH_NEW / (time.perf_counter() - begun)
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"conversation_s": conversation_s, "decode": decode, "batch": batch, "peak_bytes": peak_bytes}
+
+
+def pipeline_of(contender: Contender, folder: str) -> Generate:
+    """The loaded pipeline."""
+    if contender.library == "kaiwa":
+        from kaiwa import pipeline
+
+        return pipeline("text-generation", model=folder, **contender.options)
+    from transformers import pipeline as theirs  # type: ignore[import-not-found]
+
+    generate: Generate = theirs("text-generation", model=folder, **contender.options)
+    if generate.tokenizer.pad_token_id is None:  # type: ignore[attr-defined]
+        generate.tokenizer.pad_token_id = 0  # type: ignore[attr-defined]
+    return generate
+
+
+def lengths(contender: Contender, num_new: int) -> dict[str, Any]:
+    """What keeps an answer from ending early: of transformers, a least length; of Kaiwa, an end that never comes."""
+    if contender.library == "transformers":
+        return {"min_new_tokens": num_new}
+    return {"logit_bias": {0: -100.0, 1: -100.0, 2: -100.0}}
+
+
+if __name__ == "__main__":
+    main()
