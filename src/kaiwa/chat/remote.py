@@ -70,8 +70,10 @@ class RemoteModel:
         self._connection: Connection | None = None
         self._counts: dict[str, int] = {}
         self._name = model
+        self._may_know_more = False
         try:
             self._about = self._loop.submit(self._look_up()).result()
+            self._is_brief = not self.card.context_length
         except BaseException:
             self.close()
             raise
@@ -79,6 +81,9 @@ class RemoteModel:
     @property
     def card(self) -> ModelCard:
         """What the server says of the model; it takes no memory here."""
+        if self._may_know_more:  # a server that loads models when they are asked for
+            self._may_know_more = False
+            self._about = self._loop.submit(self._look_up()).result()
         about = self._about
         meta = about.get("meta") or {}
         lengths = (about.get("max_model_len"), about.get("context_length"), meta.get("n_ctx"), meta.get("n_ctx_train"))
@@ -191,7 +196,9 @@ class RemoteModel:
         return work
 
     def _note(self, event: Event, key: str) -> None:
-        """Remember how many tokens a conversation took."""
+        """Remember how many tokens a conversation took, and that the model is loaded now."""
+        if self._is_brief and isinstance(event, Finished):
+            self._is_brief, self._may_know_more = False, True
         if key and isinstance(event, Finished) and event.usage.prompt_tokens:
             while len(self._counts) >= _MAX_KNOWN_COUNTS:
                 self._counts.pop(next(iter(self._counts)))

@@ -15,7 +15,8 @@ from kaiwa.events import Event
 CONNECT_TIMEOUT_S = 10.0
 _OK = 200
 # Fields that some servers refuse, and what stands for them there.
-_STREAM_OPTIONS, _MAX_TOKENS, _NEW_MAX_TOKENS = "stream_options", "max_tokens", "max_completion_tokens"
+_DROPPED = ("stream_options", "add_generation_prompt")
+_MAX_TOKENS, _NEW_MAX_TOKENS = "max_tokens", "max_completion_tokens"
 
 
 class Connection:
@@ -118,8 +119,9 @@ def _without_what_it_refuses(body: Mapping[str, Any], status: int, said: str) ->
     """The request in words that this server takes, where it names one of ours that it does not; else None."""
     if status not in (400, 422):
         return None
-    if _STREAM_OPTIONS in body and _STREAM_OPTIONS in said:
-        return {name: value for name, value in body.items() if name != _STREAM_OPTIONS}
+    for refused in _DROPPED:
+        if refused in body and refused in said:
+            return {name: value for name, value in body.items() if name != refused}
     if _MAX_TOKENS in body and _NEW_MAX_TOKENS in said:
         return {_NEW_MAX_TOKENS if name == _MAX_TOKENS else name: value for name, value in body.items()}
     return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.messages import Conversation, normalize
 from kaiwa.sampling import Sampling
 
@@ -18,7 +19,7 @@ _LLAMA_CPP_NAMES = {**_NAMES, "repetition_penalty": "repeat_penalty"}
 class Wishes:
     """What a call asks for besides the messages and the options of sampling."""
 
-    tools: Sequence[Mapping[str, Any]] | None = None
+    tools: Sequence[ToolLike] | None = None
     tool_choice: str | Mapping[str, Any] = "auto"
     parallel_tool_calls: bool = True
     response_format: Mapping[str, Any] | None = None
@@ -48,18 +49,15 @@ def chat_body(
         **_STREAMED,
     }
     if wishes.tools:
-        body |= {"tools": list(wishes.tools), "tool_choice": wishes.tool_choice}
+        body |= {"tools": schemas(wishes.tools), "tool_choice": wishes.tool_choice}
         if not wishes.parallel_tool_calls:
             body["parallel_tool_calls"] = False
     if wishes.response_format is not None:
         body["response_format"] = dict(wishes.response_format)
     if wishes.template_variables:
         body["chat_template_kwargs"] = dict(wishes.template_variables)
-    if wishes.continue_final_message is not None:
-        body |= {
-            "continue_final_message": wishes.continue_final_message,
-            "add_generation_prompt": not wishes.continue_final_message,
-        }
+    if wishes.continue_final_message:
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
     if wishes.num_logprobs is not None:
         body |= {"logprobs": True, "top_logprobs": wishes.num_logprobs}
     return body

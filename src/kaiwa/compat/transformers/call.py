@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kaiwa.chat.remote import RemoteModel
+from kaiwa.chat.tool_schema import schemas
 from kaiwa.compat.transformers import flags
 from kaiwa.compat.transformers.flags import Flags
 from kaiwa.compat.transformers.generation_config import GenerationConfig
 from kaiwa.compat.transformers.streamers import TextStreamer
-from kaiwa.compat.transformers.tokenizer import schemas
 from kaiwa.errors import InvalidMessages, InvalidOption
 from kaiwa.runtime.llm import LLM
 
@@ -116,7 +116,7 @@ def read_call(given: Mapping[str, Any]) -> Call:
         is_full=_is_full(ours),
         prefix=str(ours.get("prefix", "")),
         continue_final_message=ours.get("continue_final_message"),
-        tools=schemas(ours.get("tools")),
+        tools=schemas(ours["tools"]) if "tools" in ours else None,
         documents=documents,
         variables=variables,
         streamer=streamer,

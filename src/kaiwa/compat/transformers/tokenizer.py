@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
-from kaiwa.chat.tool_schema import describe
+from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.compat.transformers import placement
 from kaiwa.compat.transformers.token_rows import TokenRows, padded, rows_of
 from kaiwa.errors import InvalidMessages, InvalidOption
@@ -190,7 +190,7 @@ class CompatTokenizer:
     def apply_chat_template(
         self,
         conversation: Sequence[Any],
-        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        tools: Sequence[ToolLike] | None = None,
         documents: Sequence[Mapping[str, Any]] | None = None,
         chat_template: str | None = None,
         *,
@@ -212,7 +212,7 @@ class CompatTokenizer:
         template = ChatTemplate.of(self._tokenizer, chat_template)
         is_batch = bool(conversation) and isinstance(conversation[0], (list, tuple))
         chats = list(conversation) if is_batch else [conversation]
-        described = schemas(tools)
+        described = None if tools is None else schemas(tools)
         check_template(template.source, tools=described, documents=documents)
         prompts = [
             template.render(
@@ -247,13 +247,6 @@ class CompatTokenizer:
             mask = padded(mask, 0, on_the_left=on_the_left)
         encoding = Encoding(input_ids=ids, attention_mask=mask)
         return _as_tensors(encoding) if return_tensors == "pt" else encoding
-
-
-def schemas(tools: Iterable[Mapping[str, Any] | Callable[..., Any]] | None) -> list[Mapping[str, Any]] | None:
-    """Tools as JSON schemas, whether they were given so or as functions."""
-    if tools is None:
-        return None
-    return [tool if isinstance(tool, Mapping) else describe(tool) for tool in tools]
 
 
 def check_template(source: str, *, tools: object, documents: object) -> None:
