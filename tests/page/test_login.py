@@ -18,7 +18,7 @@ def guarded(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     app.stop()
 
 
-def test_log_in_chat_and_log_out(visit: Callable[..., Visitor], guarded: RunningApp) -> None:
+def test_log_in_choose_who_answers_and_log_out(visit: Callable[..., Visitor], guarded: RunningApp) -> None:
     visitor = visit(guarded)
     visitor.expect("403", "401")
     visitor.page.fill("[name=username]", "ada")
@@ -28,7 +28,11 @@ def test_log_in_chat_and_log_out(visit: Callable[..., Visitor], guarded: Running
     visitor.page.fill("[name=password]", "right")
     visitor.page.click(".login .primary")
     visitor.page.wait_for_selector(".welcome")
-    visitor.say("who am I?")
+    assert "Knows recipes." in visitor.page.inner_text(".welcome")
+    visitor.page.select_option(".profiles", "poet")
+    visitor.page.wait_for_selector(".welcome:has-text('Knows verse.')")
+    visitor.page.click(".starter")
+    visitor.wait_for("I am the poet.")
     visitor.wait_for("You are ada.")
     visitor.page.click("[aria-label='Log out']")
     visitor.page.wait_for_selector(".login")

@@ -41,11 +41,12 @@ export class Client {
   }
 
   /** A connection that never opened may be one that wants a login. */
-  async refused(): Promise<void> {
+  async refused(): Promise<boolean> {
     const answer = await fetch(absolute("api/auth")).catch(() => null);
-    if (answer?.ok !== true) return;
+    if (answer?.ok !== true) return false;
     const auth = (await answer.json()) as AuthInfo;
     if (auth.is_required && auth.user === null) this.store.update((state) => ({ ...state, needsLogin: true, auth }));
+    return true;
   }
 
   received(frames: readonly Frame[]): void {

@@ -38,7 +38,9 @@ async def play(message):
 
 
 async def echo(message):
-    await kw.Message(f"You said: {message.content}").send()
+    chosen = f" (/{message.command})" if message.command else ""
+    mode = f" [{message.modes['effort']}]" if message.modes else ""
+    await kw.Message(f"You said: {message.content}{chosen}{mode}").send()
 
 
 async def rich(message):
@@ -155,6 +157,31 @@ async def flood(message):
     await kw.Message(f"server took {time.perf_counter() - started:.3f} s").send()
 
 
+async def around(message):
+    """What stands around the conversation."""
+    emitter = kw.context.emitter
+    await emitter.set_commands([{"id": "search", "description": "Search the web"}, {"id": "draw", "button": True}])
+    options = [kw.ModeOption(id="fast", name="Fast", default=True), kw.ModeOption(id="deep", name="Deep")]
+    await emitter.set_modes([kw.Mode(id="effort", name="Effort", options=options)])
+    await emitter.send_toast("There you are.", "success")
+    done, running = kw.TaskStatus.DONE, kw.TaskStatus.RUNNING
+    await kw.TaskList([kw.Task("Read", done), kw.Task("Think", running), kw.Task("Write")], status="Working").send()
+    await kw.ElementSidebar.set_title("Notes")
+    await kw.ElementSidebar.set_elements([kw.Text(name="note", content="A **note** beside the chat.")])
+    await kw.Message("Look around.").send()
+
+
+async def form(message):
+    element = kw.CustomElement("Order", {"dish": "soup", "plates": 2, "is_hot": True})
+    answer = await kw.AskElementMessage("What shall it be?", element=element, timeout=60).send()
+    await kw.Message(f"{answer['plates']} x {answer['dish']}, hot: {answer['is_hot']}").send()
+
+
+@kw.on_feedback
+async def rated(feedback):
+    await kw.Message(f"Feedback {feedback.value}: {feedback.comment or 'nothing more'}").send()
+
+
 async def error(message):
     raise ValueError("the coffee is cold")
 
@@ -179,5 +206,8 @@ async def stream(tokens):
 
 SCENES = {
     scene.__name__: scene
-    for scene in (rich, hostile, slow, endless, steps, ask, choose, file, elements, settings, flood, error, large, many)
+    for scene in (
+        *(rich, hostile, slow, endless, steps, ask, choose, file, elements),
+        *(settings, flood, around, form, error, large, many),
+    )
 }

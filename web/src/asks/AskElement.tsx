@@ -23,10 +23,7 @@ export function AskElement({ ask }: { readonly ask: Ask }) {
           <Value name={key} value={value} onChange={(next) => set(key, next)} />
         </label>
       ))}
-      <div class="actions">
-        <button type="button" class="primary" onClick={() => client.answer(ask.id, { values: { ...values } })}>{words.submit}</button>
-        <button type="button" class="chip" onClick={() => client.answer(ask.id, { values: {} })}>{words.cancel}</button>
-      </div>
+      <button type="button" class="primary" onClick={() => client.answer(ask.id, { values: { ...values } })}>{words.submit}</button>
     </div>
   );
 }

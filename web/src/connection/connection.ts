@@ -10,14 +10,15 @@ export interface Client {
   linkChanged(link: Link): void;
   /** Frames since the last time, in order. */
   received(frames: readonly Frame[]): void;
-  /** The server would not have the connection. */
-  refused(): Promise<void>;
+  /** The connection never opened; resolves with whether the server is there nevertheless. */
+  refused(): Promise<boolean>;
   /** What brings the server to where the page is: sent after every welcome, before what is unanswered. */
   greeting(): Command[];
 }
 
 const MAX_WAIT_MS = 5_000;
 const HIDDEN_MS = 250;
+const SILENCE_MS = 20_000;
 const TRIES_BEFORE_EVENTS = 2;
 
 export class Connection implements Listener {
@@ -25,10 +26,12 @@ export class Connection implements Listener {
   private transport: Transport | null = null;
   private link: Link = "connecting";
   private numFailures = 0;
-  private numNeverOpened = 0;
+  /** How often a server that is there let no connection open: something between us may allow no WebSocket. */
+  private numRefused = 0;
   private retry = 0;
   private frames: Frame[] = [];
   private isFlushing = false;
+  private lastFrameAt = 0;
 
   constructor(private readonly client: Client) {
     addEventListener("online", () => this.connect());
@@ -41,7 +44,7 @@ export class Connection implements Listener {
     if (this.transport !== null) return;
     clearTimeout(this.retry);
     this.become("connecting");
-    const Way = this.numNeverOpened >= TRIES_BEFORE_EVENTS && this.numNeverOpened % 2 === 0 ? EventsTransport : SocketTransport;
+    const Way = this.numRefused >= TRIES_BEFORE_EVENTS && this.numRefused % 2 === 0 ? EventsTransport : SocketTransport;
     this.transport = new Way(newId(), this);
   }
 
@@ -55,7 +58,15 @@ export class Connection implements Listener {
   send(command: Command): Promise<void> {
     const answer = this.outbox.add(command);
     if (this.link === "open") this.transport?.send(JSON.stringify(command));
+    const sentAt = Date.now();
+    setTimeout(() => this.doubt(sentAt), SILENCE_MS);
     return answer;
+  }
+
+  /** A server that answers nothing at all is gone, although nobody has told the browser. */
+  private doubt(sentAt: number): void {
+    const isSilent = this.lastFrameAt < sentAt && this.outbox.commands().length > 0;
+    if (this.link === "open" && isSilent) this.transport?.close();
   }
 
   /** Sends a command if there is a connection, once. */
@@ -69,6 +80,7 @@ export class Connection implements Listener {
   }
 
   received(frame: Frame): void {
+    this.lastFrameAt = Date.now();
     this.frames.push(frame);
     if (frame.type === "welcome") {
       this.flush(); // what it says of the app decides with which profile a chat begins
@@ -84,10 +96,7 @@ export class Connection implements Listener {
   closed(wasOpen: boolean): void {
     this.transport = null;
     this.flush();
-    if (!wasOpen) {
-      this.numNeverOpened += 1;
-      void this.client.refused();
-    }
+    if (!wasOpen) void this.client.refused().then((isThere) => isThere && (this.numRefused += 1));
     this.become("waiting");
     const wait = Math.min(MAX_WAIT_MS, 250 * 2 ** this.numFailures) * (0.75 + Math.random() / 2);
     this.numFailures += 1;
@@ -97,7 +106,7 @@ export class Connection implements Listener {
 
   private welcomed(): void {
     this.numFailures = 0;
-    this.numNeverOpened = 0;
+    this.numRefused = 0;
     this.become("open");
     const again = this.outbox.commands();
     for (const command of [...this.client.greeting(), ...again]) this.transport?.send(JSON.stringify(command));

@@ -3,6 +3,7 @@
 import { usePage } from "../client";
 import { Icon } from "../parts/Icon";
 import type { Element } from "../protocol";
+import { openAsk } from "../state/chat";
 import { change } from "../state/view";
 import { ElementView } from "./ElementView";
 import "./elements.css";
@@ -12,7 +13,9 @@ const NOTHING: readonly string[] = [];
 export function ElementsOf({ id, extra }: { readonly id: string; readonly extra: readonly string[] }) {
   const own = usePage((page) => page.current.elementsOf.get(id) ?? NOTHING);
   const all = usePage((page) => page.current.elements);
-  const ids = new Set([...own, ...extra]);
+  // What a question is answered by, is a form below its message and not shown a second time.
+  const asked = usePage((page) => openAsk(page.current)?.element_id ?? null);
+  const ids = new Set([...own, ...extra].filter((each) => each !== asked));
   if (ids.size === 0) return null;
   const elements = [...ids].flatMap((each) => all.get(each) ?? []);
   const inline = elements.filter(({ display }) => display === "inline");
