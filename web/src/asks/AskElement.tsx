@@ -19,7 +19,7 @@ export function AskElement({ ask }: { readonly ask: Ask }) {
     <div class="ask-element" role="form" aria-label={element.name}>
       {Object.entries(values).map(([key, value]) => (
         <label key={key}>
-          <span>{key}</span>
+          <span>{key.replaceAll("_", " ")}</span>
           <Value name={key} value={value} onChange={(next) => set(key, next)} />
         </label>
       ))}
