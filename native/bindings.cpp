@@ -357,18 +357,21 @@ NB_MODULE(_native, m) {
            "in_"_a, "norm"_a.none(), "eps"_a, "gate"_a, "up"_a, "activation"_a, "out"_a)
       .def("experts",
            [](Program& p, int in, Vector norm, float eps, int router, int shared_gate, const std::vector<ExpertTuple>& experts,
-              int num_chosen, bool renormalized, float scale, std::vector<float> expert_scales, std::string_view activation,
-              int out, bool accumulate) {
+              int num_chosen, bool renormalized, float scale, std::vector<float> expert_scales, bool sigmoid,
+              std::vector<float> choice_biases, int num_groups, int num_chosen_groups, std::string_view activation, int out,
+              bool accumulate) {
              std::vector<Expert> all;
              for (const auto& [gate, up, down, gate_bias, up_bias, down_bias] : experts)
                all.push_back({gate, up, down, gate_bias, up_bias, down_bias});
              p.add_step(std::make_unique<Experts>(in, norm, eps, router, shared_gate, std::move(all),
-                                                  Routing{num_chosen, renormalized, scale, std::move(expert_scales)},
+                                                  Routing{num_chosen, renormalized, scale, std::move(expert_scales), sigmoid,
+                                                          std::move(choice_biases), num_groups, num_chosen_groups},
                                                   activation_named(activation), out,
                                                   accumulate, p.expert_scratch()));
            },
            "in_"_a, "norm"_a.none(), "eps"_a, "router"_a, "shared_gate"_a, "experts"_a, nb::kw_only(), "num_chosen"_a,
-           "renormalized"_a, "scale"_a, "expert_scales"_a, "activation"_a, "out"_a, "accumulate"_a)
+           "renormalized"_a, "scale"_a, "expert_scales"_a, "sigmoid"_a, "choice_biases"_a, "num_groups"_a,
+           "num_chosen_groups"_a, "activation"_a, "out"_a, "accumulate"_a)
       .def("attention",
            [](Program& p, int queries, int keys, int values, int out, int layer, int num_heads, int num_kv_heads, int head_dim,
               float scale, float temperature, int temperature_length, float softcap, int window, int rope, bool interleaved,
@@ -394,6 +397,11 @@ NB_MODULE(_native, m) {
       .def("norm_groups", [](Program& p, int slot, Vector weight, int group, float eps) {
              p.add_step(std::make_unique<NormGroups>(slot, weight, group, eps));
            }, "slot"_a, "weight"_a, "group"_a, "eps"_a)
+      .def("regroup", [](Program& p, const std::vector<std::tuple<int, int, int, int>>& parts, int num_groups, int width, int out) {
+             std::vector<Regroup::Part> all;
+             for (const auto& [slot, stride, first, count] : parts) all.push_back({slot, stride, first, count});
+             p.add_step(std::make_unique<Regroup>(std::move(all), num_groups, width, out));
+           }, "parts"_a, "num_groups"_a, "width"_a, "out"_a)
       .def("gate", [](Program& p, int gate, std::string_view activation, int in, int first) {
              p.add_step(std::make_unique<Gate>(gate, activation_named(activation), in, first));
            }, "gate"_a, "activation"_a, "in_"_a, "first"_a)

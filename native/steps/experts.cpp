@@ -1,6 +1,7 @@
 #include "experts.h"
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -14,6 +15,10 @@ using Thread = ExpertScratch::Thread;
 
 // Panels that a thread takes at once.
 int chunk_of(int num_panels, int num_threads) { return std::max(1, num_panels / (16 * num_threads)); }
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 template <class Items> void fit(Items& items, size_t size) {
   if (items.size() < size) items.resize(size);
@@ -42,6 +47,13 @@ void Experts::prepare(const Context& context, int max_rows) {
                                 std::to_string(num_routed_) + " experts, where there are " + std::to_string(experts_.size()));
   if (!routing_.expert_scales.empty() && (int)routing_.expert_scales.size() != num_routed_)
     throw std::invalid_argument("some experts that a router chooses have a scale, and others none");
+  if (!routing_.choice_biases.empty() && (int)routing_.choice_biases.size() != num_routed_)
+    throw std::invalid_argument("some experts that a router chooses have a bias, and others none");
+  const int groups = routing_.num_groups, looked_at = routing_.num_chosen_groups;
+  if (groups < 1 || looked_at < 1 || looked_at > groups || num_routed_ % groups != 0 ||
+      looked_at * (num_routed_ / groups) < routing_.num_chosen)
+    throw std::invalid_argument("a router cannot choose " + std::to_string(routing_.num_chosen) + " experts from " +
+                                std::to_string(looked_at) + " of " + std::to_string(groups) + " groups");
   per_row_ = routing_.num_chosen + (int)experts_.size() - num_routed_;
   const int num_entries = max_rows * per_row_, columns = context.slot(in_).width;
   context.inputs->reserve(max_rows, columns, false);
@@ -51,6 +63,7 @@ void Experts::prepare(const Context& context, int max_rows) {
   fit(all.choices, num_entries);
   all.threads.resize(context.num_threads());
   for (Thread& own : all.threads) {
+    fit(own.ranks, num_routed_);
     fit(own.choices, InputRows::private_rows * per_row_);
     fit(own.entries, num_entries);
     own.groups.reserve(experts_.size());
@@ -73,7 +86,9 @@ void Experts::run(const Context& context, int thread) {
 
   // 1. Each row's experts, and its input.
   std::vector<Choice>& choices = is_private ? own.choices : all.choices;
-  for_each(counters_[0], context.rows, [&](int row) { choose(context, row, choices.data() + (size_t)row * per_row_); });
+  for_each(counters_[0], context.rows, [&](int row) {
+    choose(context, row, own.ranks, choices.data() + (size_t)row * per_row_);
+  });
   Inputs in = context.inputs->stage(context, in_, norm_, eps_, in_kind_, thread, counters_[1]);
   if (!is_private) context.pool->barrier();
 
@@ -117,30 +132,67 @@ void Experts::run(const Context& context, int thread) {
   context.pool->barrier();
 }
 
-void Experts::choose(const Context& context, int row, Choice* choices) const {
+void Experts::choose(const Context& context, int row, std::vector<float>& ranks, Choice* choices) const {
   const float* logits = context.row(router_, row);
   const int num_chosen = routing_.num_chosen;
-  // The largest logits first, equal ones in the experts' order; logits that are no numbers still choose experts.
+  rank(logits, ranks);
+  // The largest first, equal ones in the experts' order; what is no number still chooses experts.
   for (int expert = 0; expert < num_routed_; ++expert) {
     int at = std::min(expert, num_chosen);
-    if (at == num_chosen && !(logits[expert] > logits[choices[at - 1].expert])) continue;
-    for (at = std::min(at, num_chosen - 1); at > 0 && logits[expert] > logits[choices[at - 1].expert]; --at)
+    if (at == num_chosen && !(ranks[expert] > ranks[choices[at - 1].expert])) continue;
+    for (at = std::min(at, num_chosen - 1); at > 0 && ranks[expert] > ranks[choices[at - 1].expert]; --at)
       choices[at] = choices[at - 1];
     choices[at].expert = expert;
   }
-  const float largest = logits[choices[0].expert];
+  weigh(logits, choices);
+  const float shared = shared_gate_ < 0 ? 1.0f : sigmoid(context.row(shared_gate_, row)[0]);
+  for (int i = num_chosen; i < per_row_; ++i) choices[i] = {num_routed_ + i - num_chosen, shared};
+}
+
+// What experts are compared by; those of groups that are not looked at come last.
+void Experts::rank(const float* logits, std::vector<float>& ranks) const {
+  for (int expert = 0; expert < num_routed_; ++expert) {
+    ranks[expert] = routing_.is_sigmoid ? sigmoid(logits[expert]) : logits[expert];
+    if (!routing_.choice_biases.empty()) ranks[expert] += routing_.choice_biases[expert];
+  }
+  if (routing_.num_groups == 1) return;
+  const int size = num_routed_ / routing_.num_groups;
+  const auto score = [&](int group) {
+    float best = -infinity, second = -infinity;
+    for (const float* r = &ranks[group * size]; r < &ranks[group * size] + size; ++r) {
+      second = std::max(second, std::min(best, *r));
+      best = std::max(best, *r);
+    }
+    return routing_.is_sigmoid && size > 1 ? best + second : best;
+  };
+  // As many groups as are looked at are better than the others, equal ones in their order.
+  std::vector<float> scores(routing_.num_groups);
+  for (int group = 0; group < routing_.num_groups; ++group) scores[group] = score(group);
+  for (int group = 0; group < routing_.num_groups; ++group) {
+    int num_better = 0;
+    for (int other = 0; other < routing_.num_groups; ++other)
+      num_better += scores[other] > scores[group] || (scores[other] == scores[group] && other < group);
+    if (num_better >= routing_.num_chosen_groups) std::fill_n(ranks.begin() + group * size, size, -infinity);
+  }
+}
+
+void Experts::weigh(const float* logits, Choice* choices) const {
+  const int num_chosen = routing_.num_chosen;
   float sum = 0;
-  for (int i = 0; i < num_chosen; ++i) sum += choices[i].weight = std::exp(logits[choices[i].expert] - largest);
-  if (!routing_.renormalized) {
-    sum = 0;
-    for (int expert = 0; expert < num_routed_; ++expert) sum += std::exp(logits[expert] - largest);
+  if (routing_.is_sigmoid) {
+    for (int i = 0; i < num_chosen; ++i) sum += choices[i].weight = sigmoid(logits[choices[i].expert]);
+    if (!routing_.renormalized) sum = 1;
+  } else {
+    const float largest = logits[choices[0].expert];
+    for (int i = 0; i < num_chosen; ++i) sum += choices[i].weight = std::exp(logits[choices[i].expert] - largest);
+    if (!routing_.renormalized) {
+      sum = 0;
+      for (int expert = 0; expert < num_routed_; ++expert) sum += std::exp(logits[expert] - largest);
+    }
   }
   for (int i = 0; i < num_chosen; ++i) choices[i].weight *= routing_.scale / sum;
   if (!routing_.expert_scales.empty())
     for (int i = 0; i < num_chosen; ++i) choices[i].weight *= routing_.expert_scales[choices[i].expert];
-
-  const float shared = shared_gate_ < 0 ? 1.0f : 1.0f / (1.0f + std::exp(-context.row(shared_gate_, row)[0]));
-  for (int i = num_chosen; i < per_row_; ++i) choices[i] = {num_routed_ + i - num_chosen, shared};
 }
 
 void Experts::group(int num_rows, const std::vector<Choice>& choices, Thread& own) const {

@@ -12,13 +12,18 @@ struct Expert {
 };
 
 // How a row's experts are chosen by the router's logits, and what their results are multiplied by: the softmax over all
-// experts, divided by the chosen ones' sum where it is `renormalized`, times `scale`, times the expert's own of `expert_scales`
-// unless there are none.
+// experts, or each one's sigmoid; divided by the chosen ones' sum where it is `renormalized`, times `scale`, times the
+// expert's own of `expert_scales` unless there are none.
 struct Routing {
   int num_chosen;
   bool renormalized;
   float scale;
   std::vector<float> expert_scales;
+  bool is_sigmoid;
+  std::vector<float> choice_biases;  // added to sigmoids as they are compared; none: 0
+  // Experts lie in groups, of which only the best are looked at: those with the largest logit, or the largest sum of two
+  // sigmoids with their biases.
+  int num_groups, num_chosen_groups;
 };
 
 // Memory that all mixtures of a program share.
@@ -37,6 +42,7 @@ struct ExpertScratch {
     int expert, first, count, first_panel;
   };
   struct Thread {
+    std::vector<float> ranks;     // of each expert
     std::vector<Choice> choices;  // where rows are few
     std::vector<Entry> entries;
     std::vector<Group> groups;    // of the experts that have rows, in the experts' order
@@ -62,7 +68,9 @@ class Experts : public Step {
   void run(const Context& context, int thread) override;
 
  private:
-  void choose(const Context& context, int row, ExpertScratch::Choice* choices) const;
+  void choose(const Context& context, int row, std::vector<float>& ranks, ExpertScratch::Choice* choices) const;
+  void rank(const float* logits, std::vector<float>& ranks) const;
+  void weigh(const float* logits, ExpertScratch::Choice* choices) const;
   void group(int num_rows, const std::vector<ExpertScratch::Choice>& choices, ExpertScratch::Thread& own) const;
   void activate(const Context& context, const ExpertScratch::Group& group, int panel, const Inputs& in,
                 ExpertScratch::Thread& own);

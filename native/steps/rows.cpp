@@ -56,6 +56,32 @@ void Gate::run(const Context& context, int) {
   context.pool->barrier();
 }
 
+void Regroup::prepare(const Context& context, int) {
+  int total = 0;
+  for (const Part& part : parts_) {
+    const int end = (num_groups_ - 1) * part.stride + part.first + part.width;
+    if (part.stride < 0 || part.first < 0 || part.width < 0 || end > context.slot(part.slot).width)
+      throw std::invalid_argument("a part of a group lies outside of the row that it is taken from");
+    total += part.width;
+  }
+  if (total > width_ || num_groups_ * width_ != context.slot(out_).width)
+    throw std::invalid_argument("groups of " + std::to_string(width_) + " numbers do not fit their parts or their row");
+}
+
+void Regroup::run(const Context& context, int) {
+  counters_[0].share(context.rows, 1, [&](int r) {
+    float* out = context.row(out_, r);
+    for (int group = 0; group < num_groups_; ++group) {
+      float* end = out + width_;
+      for (const Part& part : parts_)
+        out = std::copy_n(context.row(part.slot, r) + (size_t)group * part.stride + part.first, part.width, out);
+      std::fill(out, end, 0.0f);
+      out = end;
+    }
+  });
+  context.pool->barrier();
+}
+
 void Scale::run(const Context& context, int) {
   counters_[0].share(context.rows, 1, [&](int r) {
     float* x = context.row(slot_, r);

@@ -57,6 +57,24 @@ class Gate : public Step {
   int in_, first_;
 };
 
+// Rows of `num_groups` groups of `width` numbers: each group is a number of parts of other rows, one after another, and zeros.
+class Regroup : public Step {
+ public:
+  // Of group g: `width` numbers of a slot's row from g * stride + first on.
+  struct Part {
+    int slot, stride, first, width;
+  };
+  // Throws std::invalid_argument for parts that are not there, or too long for a group.
+  Regroup(std::vector<Part> parts, int num_groups, int width, int out)
+      : parts_(std::move(parts)), num_groups_(num_groups), width_(width), out_(out) {}
+  void prepare(const Context& context, int max_rows) override;
+  void run(const Context& context, int thread) override;
+
+ private:
+  std::vector<Part> parts_;
+  int num_groups_, width_, out_;
+};
+
 class Scale : public Step {
  public:
   Scale(int slot, float factor) : slot_(slot), factor_(factor) {}

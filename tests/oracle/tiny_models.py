@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import (
+    DeepseekV2Config,
+    DeepseekV2ForCausalLM,
+    DeepseekV3Config,
+    DeepseekV3ForCausalLM,
     Gemma2Config,
     Gemma2ForCausalLM,
     Gemma3ForCausalLM,
@@ -79,6 +83,22 @@ class TinyModel:
         spread_weights(model, self.seed if seed is None else seed)
         return model
 
+
+SMALL_LATENT = {
+    "hidden_size": 32,
+    "intermediate_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "kv_lora_rank": 16,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 12,
+    "moe_intermediate_size": 24,
+    "num_experts_per_tok": 2,
+    "first_k_dense_replace": 1,
+    "tie_word_embeddings": True,
+}
 
 TINY_MODELS = {
     "llama-tied": TinyModel(
@@ -160,6 +180,43 @@ TINY_MODELS = {
             "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
             "hidden_size_per_layer_input": 0,
         },
+    ),
+    "deepseek-v2": TinyModel(
+        DeepseekV2Config,
+        DeepseekV2ForCausalLM,
+        {
+            **SMALL_LATENT,
+            "q_lora_rank": None,
+            "n_routed_experts": 6,
+            "topk_method": "group_limited_greedy",
+            "n_group": 3,
+            "topk_group": 2,
+            "n_shared_experts": 2,
+            "routed_scaling_factor": 1.5,
+        },
+        seed=1,
+    ),
+    "deepseek-v3": TinyModel(
+        DeepseekV3Config,
+        DeepseekV3ForCausalLM,
+        {
+            **SMALL_LATENT,
+            "q_lora_rank": 24,
+            "n_routed_experts": 8,
+            "n_group": 4,
+            "topk_group": 2,
+            "n_shared_experts": 1,
+            "num_mtp_layers": 0,
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 1000.0,
+                "factor": 4.0,
+                "mscale": 1.0,
+                "mscale_all_dim": 0.8,
+                "original_max_position_embeddings": 64,
+            },
+        },
+        seed=3,
     ),
     "gemma4-experts": TinyModel(
         Gemma4TextConfig,
@@ -472,6 +529,8 @@ def spread_weights(model: PreTrainedModel, seed: int) -> None:
         for name, buffer in model.named_buffers():
             if name.endswith("layer_scalar"):
                 buffer.copy_(1 + 0.2 * torch.randn(buffer.shape, generator=generator))
+            if name.endswith("e_score_correction_bias"):
+                buffer.copy_(0.2 * torch.randn(buffer.shape, generator=generator))
 
 
 def make_prompt(vocab_size: int, seed: int = 0) -> np.ndarray:

@@ -128,6 +128,9 @@ def test_experts_have_one_name() -> None:
         ({"model_type": "qwen3_moe", "moe_intermediate_size": -1}, "moe_intermediate_size is -1"),
         ({"model_type": "qwen3_moe", "decoder_sparse_step": 0}, "decoder_sparse_step is 0"),
         ({"model_type": "qwen3_moe", "norm_topk_prob": 1}, "norm_topk_prob is 1; it must be true or false"),
+        ({"model_type": "deepseek_v2", "v_head_dim": 193}, "v_head_dim is 193; it must be at most the 192 numbers"),
+        ({"model_type": "deepseek_v3", "kv_lora_rank": 0}, "kv_lora_rank is 0; it must be a whole number above 0"),
+        ({"model_type": "deepseek_v3", "qk_rope_head_dim": 7}, "qk_rope_head_dim is 7; it must be even"),
         ({"model_type": "qwen2_moe", "mlp_only_layers": ["0"]}, "mlp_only_layers is ['0']"),
     ],
 )

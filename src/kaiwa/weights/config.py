@@ -43,6 +43,14 @@ _QWEN3_5 = {
     "linear_num_value_heads": 32,
     "norm_offset": 1.0,
 }
+_LATENT_ATTENTION = {
+    "max_position_embeddings": 4096,
+    "kv_lora_rank": 512,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+    "num_experts_per_tok": 8,
+}
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "gemma2": {
         **_GEMMA,
@@ -80,6 +88,29 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
             "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6}
         },
         "rope_local_base_freq": 1e4,
+    },
+    "deepseek_v2": {
+        **_LATENT_ATTENTION,
+        "topk_method": "greedy",
+        "norm_topk_prob": False,
+        "n_group": 1,
+        "topk_group": 1,
+        "num_experts": 64,
+        "moe_intermediate_size": 1407,
+        "n_shared_experts": 2,
+        "first_k_dense_replace": 0,
+        "routed_scaling_factor": 1.0,
+    },
+    "deepseek_v3": {
+        **_LATENT_ATTENTION,
+        "norm_topk_prob": True,
+        "n_group": 8,
+        "topk_group": 4,
+        "num_experts": 256,
+        "moe_intermediate_size": 2048,
+        "n_shared_experts": 1,
+        "first_k_dense_replace": 3,
+        "routed_scaling_factor": 2.5,
     },
     "gpt_oss": {
         "max_position_embeddings": 131072,
@@ -231,6 +262,8 @@ def normalize_config(
         check.size(key)
     if result["num_hidden_layers"] > _MAX_LAYERS:
         check.fail("num_hidden_layers", result["num_hidden_layers"], f"at most {_MAX_LAYERS:,}")
+    if "kv_lora_rank" in _DEFAULTS[family]:
+        _fill_latent_heads(result, check)
     _fill_heads(result, check)
     check.size("max_position_embeddings")
     check.positive("rms_norm_eps")
@@ -318,16 +351,31 @@ def _fill_heads(config: dict[str, Any], check: _Check) -> None:
         check.fail("head_dim", config["head_dim"], "even, as rotary positions turn pairs of numbers")
 
 
+def _fill_latent_heads(config: dict[str, Any], check: _Check) -> None:
+    """Each head has keys and values of its own, made of a latent that all share; a part of its keys turns."""
+    check.size("kv_lora_rank")
+    config["head_dim"] = check.size("qk_nope_head_dim") + check.size("qk_rope_head_dim")
+    config["num_key_value_heads"] = check.size("num_attention_heads")
+    if config["qk_rope_head_dim"] % 2:
+        check.fail("qk_rope_head_dim", config["qk_rope_head_dim"], "even, as rotary positions turn pairs of numbers")
+    if check.size("v_head_dim") > config["head_dim"]:
+        check.fail("v_head_dim", config["v_head_dim"], f"at most the {config['head_dim']} numbers of a key")
+    if config.get("q_lora_rank") is not None:
+        check.size("q_lora_rank")
+
+
 def _fill_experts(config: dict[str, Any], given: Mapping[str, Any], check: _Check) -> None:
-    """One name of what is `num_local_experts` or `top_k_experts` in some families' files."""
-    if "num_local_experts" in given:
-        config["num_experts"] = check.size("num_local_experts")
+    """One name of what some families' files call `num_local_experts`, `n_routed_experts` or `top_k_experts`."""
+    for key in ("num_local_experts", "n_routed_experts"):
+        if key in given:
+            config["num_experts"] = check.size(key)
     if "top_k_experts" in given:
         config["num_experts_per_tok"] = check.size("top_k_experts")
     num_experts = check.size("num_experts")
     if check.size("num_experts_per_tok") > num_experts:
         check.fail("num_experts_per_tok", config["num_experts_per_tok"], f"at most the {num_experts} experts")
-    for key in ("moe_intermediate_size", "shared_expert_intermediate_size", "decoder_sparse_step"):
+    sizes = ("moe_intermediate_size", "shared_expert_intermediate_size", "decoder_sparse_step", "n_shared_experts")
+    for key in (*sizes, "n_group", "topk_group"):
         if key in config:
             check.size(key)
     if "norm_topk_prob" in config:

@@ -67,8 +67,8 @@ class Step:
         program.linear(x, None, 0.0, parts, False, True)
         program.experts(
             x, None, 0.0, router, gate, [(*three, None, None, None) for three in self.packed],
-            num_chosen=NUM_CHOSEN, renormalized=False, scale=1.5, expert_scales=[], activation="silu",
-            out=out, accumulate=False,
+            num_chosen=NUM_CHOSEN, renormalized=False, scale=1.5, expert_scales=[], sigmoid=False, choice_biases=[],
+            num_groups=1, num_chosen_groups=1, activation="silu", out=out, accumulate=False,
         )  # fmt: skip
         blocks = _native.BlockTable(cache)
         blocks.append(0), blocks.append(1)
@@ -117,7 +117,7 @@ def test_a_token_gets_the_same_bits_in_every_batch_and_with_any_number_of_thread
             np.testing.assert_array_equal(together, alone[tokens])
 
 
-@pytest.fixture(params=[*MIXTURES, "gemma4-experts"])
+@pytest.fixture(params=[*MIXTURES, "gemma4-experts", "deepseek-v2", "deepseek-v3"])
 def mixture(request: pytest.FixtureRequest) -> Iterator[tuple[Engine, Expected]]:
     """An engine with a tiny model, and what transformers says of it."""
     with loaded(FAMILIES / request.param) as engine:

@@ -17,7 +17,7 @@ from kaiwa.weights.open import open_checkpoint
 
 FAMILIES = Path(__file__).parents[2] / "golden" / "families"
 PROSE = Path(__file__).parents[2] / "golden" / "smollm2_prose.npz"
-NAMES = ["llama-tied", "gemma3", "gpt-oss", "mistral-window", "phi3-crossing"]
+NAMES = ["llama-tied", "gemma3", "gpt-oss", "mistral-window", "phi3-crossing", "deepseek-v3"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -42,6 +42,16 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Of group g: `width` numbers of a value from `g * stride + first` on."""
+
+    value: Value
+    stride: int
+    first: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class Heads:
     """How attention splits its rows, and what it does to them before and while it compares."""
 
@@ -82,6 +92,10 @@ class Routing:
     Their weights are the softmax over all experts, divided by the sum of the chosen ones' where `is_renormalized`,
     times `scale` and the expert's own of `expert_scales`, where there are any. The `shared` experts come on top,
     weighed by the sigmoid of what `shared_gate` says, or by 1. The router reads what the experts read, or `input`.
+
+    Where `is_sigmoid`, sigmoids take the place of the softmax, and `choice_biases` are added as they are compared. Of
+    `num_groups` groups of neighbours only the best `num_chosen_groups` are looked at: those with the largest logit, or
+    sum of two sigmoids.
     """
 
     router: Projection
@@ -90,6 +104,10 @@ class Routing:
     scale: float = 1.0
     expert_scales: Sequence[float] = ()
     input: Normed | None = None
+    is_sigmoid: bool = False
+    choice_biases: Sequence[float] = ()
+    num_groups: int = 1
+    num_chosen_groups: int = 1
     shared: Sequence[Expert] = ()
     shared_gate: Projection | None = None
 
@@ -220,6 +238,17 @@ class Program:
         self._record([source, out], emit)
         return out
 
+    def regroup(self, parts: Sequence[Part], num_groups: int, width: int) -> Value:
+        """`num_groups` groups of `width` numbers: in each the parts one after another, and zeros."""
+        out = self._value(num_groups * width)
+
+        def emit(native: _native.Program, slot: dict[int, int]) -> None:
+            pieces = [(slot[part.value.index], part.stride, part.first, part.width) for part in parts]
+            native.regroup(pieces, num_groups, width, slot[out.index])
+
+        self._record([*(part.value for part in parts), out], emit)
+        return out
+
     def experts(
         self,
         x: Value | Normed,
@@ -253,6 +282,10 @@ class Program:
                 renormalized=routing.is_renormalized,
                 scale=routing.scale,
                 expert_scales=routing.expert_scales,
+                sigmoid=routing.is_sigmoid,
+                choice_biases=routing.choice_biases,
+                num_groups=routing.num_groups,
+                num_chosen_groups=routing.num_chosen_groups,
                 activation=activation,
                 out=slot[out.index],
                 accumulate=onto is not None,
