@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kaiwa.apps.protocol.frames import Frame
@@ -56,19 +55,24 @@ class Feed:
 
 
 class Page:
-    """Frames for one connection, which asks for them when it can send."""
+    """Frames for one connection. `wake` is called when there may be some to `take`, in the pages' loop."""
 
-    def __init__(self, identity: Identity, database: Database, *, connection_id: str = "") -> None:
+    def __init__(
+        self, identity: Identity, database: Database, *, wake: Callable[[], None], connection_id: str = ""
+    ) -> None:
         self.identity = identity
         self.connection_id = connection_id
         self.language = "en"
+        self.wake = wake
         self.feeds: dict[str, Feed] = {}
         """Of the chats that it follows."""
-        self.is_overrun = False
-        """Whether it takes so little that it is better to begin anew."""
         self._database = database
-        self._frames: deque[str] = deque()
-        self._woken = asyncio.Event()
+        self._frames: list[str] = []
+
+    @property
+    def is_overrun(self) -> bool:
+        """Whether it takes so little that it is better to begin anew."""
+        return len(self._frames) > MAX_WAITING_FRAMES
 
     def send(self, frame: Frame) -> None:
         """Send a frame when there is time."""
@@ -77,31 +81,21 @@ class Page:
     def send_text(self, text: str) -> None:
         """Send a frame that is JSON already."""
         self._frames.append(text)
-        self.is_overrun = len(self._frames) > MAX_WAITING_FRAMES
-        self._woken.set()
+        self.wake()
 
     def follow(self, chat_id: str, since: int) -> None:
         """Send the chat's events after `since`, and those to come."""
         self.feeds[chat_id] = Feed(since)
-        self._woken.set()
+        self.wake()
 
-    def wake(self) -> None:
-        """There may be something to send."""
-        self._woken.set()
-
-    async def next_frames(self) -> list[str]:
-        """What is to be sent next; waits until there is something. Frames are JSON."""
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            frames = list(self._frames)
-            self._frames.clear()
-            for chat_id, feed in list(self.feeds.items()):
-                bodies = await self._catch_up(chat_id, feed) if feed.is_behind else feed.take()
-                if bodies:
-                    frames.append(_events_frame(chat_id, feed.offset, bodies))
-            if frames:
-                return frames
+    async def take(self) -> list[str]:
+        """What is to be sent next, as JSON; empty where there is nothing for now."""
+        frames, self._frames = self._frames, []
+        for chat_id, feed in list(self.feeds.items()):
+            bodies = await self._catch_up(chat_id, feed) if feed.is_behind else feed.take()
+            if bodies:
+                frames.append(_events_frame(chat_id, feed.offset, bodies))
+        return frames
 
     async def _catch_up(self, chat_id: str, feed: Feed) -> list[str]:
         """The next events from the log. A feed that has the last of them goes on from its inbox."""
@@ -110,7 +104,7 @@ class Page:
         # What was written while this was read is told of after it is there to be read.
         feed.is_behind = len(bodies) == EVENTS_PER_PAGE or feed.latest > feed.offset
         if feed.is_behind:
-            self._woken.set()
+            self.wake()
         return coalesce(bodies)
 
 

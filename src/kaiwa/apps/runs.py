@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -39,7 +38,7 @@ class Runs:
     def __init__(self, session: Session, on_stopped: Callable[[], Awaitable[None]]) -> None:
         self._session = session
         self._on_stopped = on_stopped
-        self._waiting: deque[Job] = deque()
+        self._waiting: list[Job] = []
         self._run: Run | None = None
         self._task: asyncio.Task[object] | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -85,7 +84,7 @@ class Runs:
 
     async def _work(self) -> None:
         while self._waiting:
-            await self._do(self._waiting.popleft())
+            await self._do(self._waiting.pop(0))
 
     async def _do(self, job: Job) -> None:
         run = self._run = Run(new_id())

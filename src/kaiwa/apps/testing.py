@@ -112,13 +112,17 @@ class AppTester:
         return pages
 
     async def _make_chat(self, chat_id: str, identity: Identity) -> ChatTester:
-        return ChatTester(self, chat_id, Page(identity, self.service.database), self._loop)
+        woken = asyncio.Event()
+        page = Page(identity, self.service.database, wake=woken.set)
+        return ChatTester(self, chat_id, page, woken, self._loop)
 
 
 class ChatTester:
     """A chat as one page shows it."""
 
-    def __init__(self, tester: AppTester, chat_id: str, page: Page, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, tester: AppTester, chat_id: str, page: Page, woken: asyncio.Event, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.id = chat_id
         self.state = ChatState()
         """Everything that the page draws."""
@@ -136,7 +140,7 @@ class ChatTester:
         self._loop = loop
         self._changed = threading.Condition()
         tester.pages.add(page)
-        self._reading = loop.create_task(self._read())
+        self._reading = loop.create_task(self._read(woken))
 
     @property
     def messages(self) -> list[Message]:
@@ -286,9 +290,11 @@ class ChatTester:
         self._reading.cancel()
         await asyncio.wait([self._reading])
 
-    async def _read(self) -> None:
+    async def _read(self, woken: asyncio.Event) -> None:
         while True:
-            for text in await self._page.next_frames():
+            await woken.wait()
+            woken.clear()
+            for text in await self._page.take():
                 frame = _FRAME.validate_python(json.loads(text))
                 with self._changed:
                     self._take(frame)

@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from kaiwa.apps.desk import Desk
@@ -57,7 +56,8 @@ class Gateway:
         self._connections: Connections | None = None
         app = service.app
         policy = content_security_policy(sources=app.sources, ancestors=app.allowed_origins)
-        self._app = Guard(self._starlette(), hosts=hosts, origins=app.allowed_origins, policy=policy)
+        self._starlette = self._make_starlette()
+        self._app = Guard(self._dispatch, hosts=hosts, origins=app.allowed_origins, policy=policy)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
@@ -78,10 +78,14 @@ class Gateway:
             if self._owns_service:
                 await asyncio.to_thread(self._service.close)
 
-    def _starlette(self) -> Starlette:
-        async def socket(websocket: Any) -> None:
-            await self._open_connections().socket(websocket)
+    async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        if scope["type"] == "websocket" and path == "/api/socket":
+            await self._open_connections().socket(scope, receive, send)
+        else:
+            await self._starlette(scope, receive, send)
 
+    def _make_starlette(self) -> Starlette:
         async def events(request: Request) -> Response:
             return await self._open_connections().events(request)
 
@@ -90,7 +94,6 @@ class Gateway:
 
         routes = [
             Route("/api/health", _health),
-            WebSocketRoute("/api/socket", socket),
             Route("/api/events", events),
             Route("/api/commands", command, methods=["POST"]),
             Route("/api/auth", self._login.info),

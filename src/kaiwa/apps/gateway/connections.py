@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Callable
 
 from pydantic import ValidationError
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.types import Receive, Scope, Send
 
 from kaiwa.apps.desk import Desk
 from kaiwa.apps.gateway.body import read_body
@@ -20,12 +21,13 @@ from kaiwa.apps.protocol.commands import COMMAND, MAX_TEXT_CHARS
 from kaiwa.apps.protocol.frames import Rejected
 from kaiwa.apps.protocol.records import Problem
 from kaiwa.apps.storage.database import Database
-from kaiwa.errors import Refused
+from kaiwa.errors import Refused, StorageFailed
 
 MAX_COMMAND_BYTES = 6 * MAX_TEXT_CHARS + 100_000
 """Of JSON in which every character may be escaped."""
 _PING_S = 15.0
-_GOING_AWAY, _POLICY, _TRY_AGAIN = 1001, 1008, 1013
+_logger = logging.getLogger("kaiwa.apps")
+_POLICY, _TRY_AGAIN = 1008, 1013
 
 
 class Connections:
@@ -39,31 +41,37 @@ class Connections:
         self._by_id: dict[tuple[str, str], Page] = {}
         self.is_closing = asyncio.Event()
 
-    async def socket(self, socket: WebSocket) -> None:
-        """`WS api/socket`: commands come in, frames go out, until one of the two ends."""
-        identity = await self._identities.of(socket)
+    async def socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`WS api/socket`: commands come in, frames go out, until one of the two ends.
+
+        Plain ASGI, without a framework's layers around it: thousands of these wait for something to happen.
+        """
+        connection = HTTPConnection(scope)
+        await receive()  # that it connects
+        identity = await self._identities.of(connection)
         if identity is None:
-            await socket.close(_POLICY, "log in first")
+            await send({"type": "websocket.close", "code": _POLICY, "reason": "log in first"})
             return
-        await socket.accept()
-        page = self._arrive(identity, socket.query_params.get("connection"))
-        sending = asyncio.create_task(self._send_frames(socket, page))
+        await send({"type": "websocket.accept"})
+        sender = Sender(send)
+        page = self._arrive(identity, connection.query_params.get("connection"), sender.wake)
+        sender.page = page
+        del connection
+        scope["headers"] = []  # nobody asks for them again, and they are most of what a socket holds
         try:
-            async for text in socket.iter_text():
-                await self.obey(page, text)
-        except WebSocketDisconnect:
-            pass
+            while (message := await receive())["type"] == "websocket.receive":
+                await self.obey(page, message.get("text") or "")
         finally:
             self._leave(page)
-            sending.cancel()
-            await asyncio.wait([sending])
+            await sender.stop()
 
     async def events(self, request: Request) -> Response:
         """`GET api/events`: frames as server-sent events."""
         identity = await self._known(request)
-        page = self._arrive(identity, request.query_params.get("connection"))
+        woken = asyncio.Event()
+        page = self._arrive(identity, request.query_params.get("connection"), woken.set)
         headers = {"X-Accel-Buffering": "no"}
-        return StreamingResponse(self._server_sent(page), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(self._server_sent(page, woken), media_type="text/event-stream", headers=headers)
 
     async def command(self, request: Request) -> Response:
         """`POST api/commands`: one command of a page that is connected; what comes of it is sent as frames."""
@@ -86,8 +94,8 @@ class Connections:
             return
         await self._desk.handle(page, command)
 
-    def _arrive(self, identity: Identity, connection_id: str | None) -> Page:
-        page = Page(identity, self._database, connection_id=connection_id or new_id())
+    def _arrive(self, identity: Identity, connection_id: str | None, wake: Callable[[], None]) -> Page:
+        page = Page(identity, self._database, wake=wake, connection_id=connection_id or new_id())
         self._by_id[identity.owner, page.connection_id] = page
         self._pages.add(page)
         return page
@@ -104,25 +112,55 @@ class Connections:
             raise Refused("login", "nobody is logged in", hint="log in first")
         return identity
 
-    async def _send_frames(self, socket: WebSocket, page: Page) -> None:
-        try:
-            while not page.is_overrun:
-                for text in await page.next_frames():
-                    await socket.send_text(text)
-            await socket.close(_TRY_AGAIN, "too slow: connect again")
-        except (WebSocketDisconnect, RuntimeError):
-            pass  # it has gone, and the reading side sees that too
-
-    async def _server_sent(self, page: Page) -> AsyncIterator[str]:
+    async def _server_sent(self, page: Page, woken: asyncio.Event) -> AsyncIterator[str]:
         try:
             yield ": connected\n\n"
             while not page.is_overrun and not self.is_closing.is_set():
                 try:
-                    frames = await asyncio.wait_for(page.next_frames(), _PING_S)
+                    await asyncio.wait_for(woken.wait(), _PING_S)
                 except TimeoutError:
                     yield ": still here\n\n"
                     continue
-                for text in frames:
+                woken.clear()
+                for text in await page.take():
                     yield f"data: {text}\n\n"
         finally:
             self._leave(page)
+
+
+class Sender:
+    """Sends a page's frames over its socket: a task while there are any, and nothing while there are none."""
+
+    page: Page
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        """Send no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _work(self) -> None:
+        try:
+            # Whoever wakes it meanwhile has changed what `take` gives.
+            while frames := await self.page.take():
+                for text in frames:
+                    await self._send({"type": "websocket.send", "text": text})
+                if self.page.is_overrun:
+                    await self._send({"type": "websocket.close", "code": _TRY_AGAIN, "reason": "too slow"})
+                    return
+        except OSError:
+            pass  # it has gone, and the reading side sees that too
+        except StorageFailed as error:
+            _logger.error("a page was sent away: %s", error)
+            await self._send({"type": "websocket.close", "code": _TRY_AGAIN, "reason": "chats cannot be read"})
+        finally:
+            self._task = None

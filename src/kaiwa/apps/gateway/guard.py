@@ -53,7 +53,7 @@ class Guard:
             return
         problem = self._problem(HTTPConnection(scope))
         if problem is None:
-            await self._app(scope, receive, self._with_headers(send))
+            await self._app(scope, receive, send if scope["type"] == "websocket" else self._with_headers(send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": str(problem)[:100]})
         else:

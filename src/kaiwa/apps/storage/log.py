@@ -28,7 +28,7 @@ from kaiwa.errors import StorageFailed
 
 GATHER_S = 0.04
 RETRY_S = 0.5
-MAX_KNOWN_CHATS = 10_000
+MAX_KNOWN_CHATS = 1_000
 
 _logger = logging.getLogger("kaiwa.apps")
 
