@@ -14,6 +14,9 @@ import time
 import uuid
 from typing import Any, Protocol
 
+AT_ONCE = 50
+"""So many pages come together."""
+
 
 class Page(Protocol):
     """One connection to an app."""
@@ -143,10 +146,9 @@ async def stream(framework: str, port: int, num_tokens: int) -> dict[str, float]
 
 async def idle(framework: str, port: int, num_chats: int) -> dict[str, float]:
     """Open chats, tell that they are there, and stay until nobody wants them any more."""
-    pages = []
-    for _ in range(num_chats):
-        pages.append(make(framework))
-        await pages[-1].open(port)
+    pages = [make(framework) for _ in range(num_chats)]
+    for first in range(0, num_chats, AT_ONCE):
+        await asyncio.gather(*(page.open(port) for page in pages[first : first + AT_ONCE]))
     print(json.dumps({"num_chats": len(pages)}), flush=True)
     await asyncio.to_thread(sys.stdin.read)
     return {}

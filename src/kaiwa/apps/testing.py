@@ -228,7 +228,7 @@ class ChatTester:
         """Stop the run, and wait until it has stopped."""
         num_runs = len(self.outcomes)
         self.send("stop")
-        self.wait_for_run(num_runs)
+        self.wait(lambda: len(self.outcomes) > num_runs and not self.state.run_ids)
 
     def send(self, type: str, **fields: Any) -> Frame:
         """Send any command of the protocol; its answer. Raises `Refused` with what the server says against it."""
