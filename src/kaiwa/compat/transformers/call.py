@@ -51,7 +51,7 @@ class Call:
     variables: dict[str, Any] = field(default_factory=dict)
     streamer: TextStreamer | None = None
     batch_size: int = 0
-    """How many prompts are answered at once; 0 is all."""
+    """How many prompts are answered at once; 0 where nobody says."""
 
     def continues(self, chat: str | Sequence[Mapping[str, Any]]) -> bool:
         """Whether the last message is to be continued: by default, where it is the assistant's.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,8 @@ from kaiwa.runtime.llm import LLM
 from kaiwa.runtime.stream import collect
 
 TASKS = ("text-generation",)
+MAX_TOGETHER = 32
+"""How many prompts are in the works at once where nobody says: more would only wait."""
 
 Model = LLM | RemoteModel
 Prompt = str | Sequence[Mapping[str, Any]]
@@ -122,28 +125,37 @@ class TextGenerationPipeline:
             raise
 
     def _answer_all(self, prompts: Sequence[Prompt], call: Call) -> list[Any]:
-        """All answers at once, or `batch_size` prompts at a time. One that fails leaves the others as they are."""
+        """All answers, so many at once. One that fails leaves the others as they are."""
         answers: list[Any] = []
         problems: dict[int, KaiwaError] = {}
-        size = call.batch_size or len(prompts) or 1
-        for first in range(0, len(prompts), size):
-            begun: list[tuple[Prompt, list[Any] | KaiwaError]] = []
-            for prompt in prompts[first : first + size]:
-                try:
-                    begun.append((prompt, self._start(prompt, call)))
-                except KaiwaError as error:
-                    begun.append((prompt, error))
-            for prompt, streams in begun:
-                try:
-                    if isinstance(streams, KaiwaError):
-                        raise streams
-                    answers.append([_record(prompt, reply, call) for reply in self._replies(streams, call)])
-                except KaiwaError as error:
-                    problems[len(answers)] = error
-                    answers.append(None)
+        begun: deque[tuple[Prompt, list[Any] | KaiwaError]] = deque()
+
+        def finish_first() -> None:
+            prompt, streams = begun.popleft()
+            try:
+                if isinstance(streams, KaiwaError):
+                    raise streams
+                answers.append([_record(prompt, reply, call) for reply in self._replies(streams, call)])
+            except KaiwaError as error:
+                problems[len(answers)] = error
+                answers.append(None)
+
+        for prompt in prompts:
+            if len(begun) == (call.batch_size or MAX_TOGETHER):
+                finish_first()
+            begun.append((prompt, self._begin(prompt, call)))
+        while begun:
+            finish_first()
         if problems:
             raise BatchFailed(answers, problems)
         return answers
+
+    def _begin(self, prompt: Prompt, call: Call) -> list[Any] | KaiwaError:
+        """The streams of a prompt, or why there are none."""
+        try:
+            return self._start(prompt, call)
+        except KaiwaError as error:
+            return error
 
     def _start(self, prompt: Prompt, call: Call) -> list[Any]:
         """The streams of all sequences that are to be returned for a prompt."""
