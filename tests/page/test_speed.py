@@ -52,17 +52,18 @@ def test_a_message_of_two_megabytes(visitor: Visitor) -> None:
     visitor.field.evaluate(PASTE, text)
     visitor.page.wait_for_selector(".long-text:has-text('2,160,000')")
     visitor.field.press("Enter")
-    visitor.wait_for("You said:")
+    visitor.page.wait_for_selector(".message.assistant")
     assert visitor.page.locator(".message.user .plain").evaluate("node => node.textContent.length") == len(text)
     visitor.say("still quick")
-    visitor.wait_for("You said: still quick")
+    visitor.page.wait_for_selector(".message.assistant >> nth=1")
 
 
 def test_an_answer_of_two_megabytes(visitor: Visitor) -> None:
     visitor.say("large")
-    visitor.wait_for("A line of a")
+    visitor.page.wait_for_selector(".message.assistant")
+    assert visitor.answer.evaluate("node => node.textContent.length") > 2_000_000
     visitor.say("still quick")
-    visitor.wait_for("You said: still quick")
+    visitor.page.wait_for_selector(".message.assistant >> nth=1")
 
 
 def test_the_page_is_small() -> None:
