@@ -13,7 +13,7 @@ FIRST_TOKENS = 64
 """What a step may have as long as nothing is known."""
 REMEMBERED = 5
 """Steps of one size whose median counts: one that the machine disturbed says nothing."""
-USUAL_COST = 0.35
+USUAL_COST = 0.2
 """What another token costs beside the first, as long as nothing was measured."""
 STALE_AFTER = 100
 """Steps after which a larger size is forgotten, so that what was slow once is tried again."""
