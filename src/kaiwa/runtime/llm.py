@@ -56,7 +56,8 @@ class LLM:
     conversations over a restart, up to 4 GiB of it.
 
     `quantization` rounds the weights of a checkpoint that is not quantized yet to 8 bits ("int8") or 4 ("int4") as it
-    loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", or "float32".
+    loads, and keeps the result for the next start. `kv_dtype` is what the context is held in: "float16", "float32", or
+    "int8" in half the memory.
 
     The calls that answer a conversation take the options of `kaiwa.Sampling` by keyword, and besides:
 
