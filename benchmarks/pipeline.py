@@ -18,9 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-NUM_NEW = 64
 NUM_CHATS = 16
-NUM_BATCH_NEW = 32
 FIRST = [
     {"role": "system", "content": "You are a helpful science assistant."},
     {"role": "user", "content": "Hey, can you explain gravity to me?"},
@@ -53,15 +51,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--transformers", metavar="PYTHON", default=sys.executable)
+    parser.add_argument(
+        "--tokens", metavar="N", type=int, default=64, help="tokens of each answer; many chats get half"
+    )
     parser.add_argument("--child", metavar="INDEX", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child is not None:
-        print(json.dumps(measure(CONTENDERS[arguments.child], arguments.folder)))
+        print(json.dumps(measure(CONTENDERS[arguments.child], arguments.folder, arguments.tokens)))
         return
     print(f"{'':24}{'conversation':>14}{'decode':>12}{f'{NUM_CHATS} chats':>12}{'peak memory':>14}")
     for index, contender in enumerate(CONTENDERS):
         python = arguments.transformers if contender.library == "transformers" else sys.executable
-        command = [python, __file__, arguments.folder, "--child", str(index)]
+        command = [python, __file__, arguments.folder, "--child", str(index), "--tokens", str(arguments.tokens)]
         output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         found = json.loads(output.splitlines()[-1])
         print(
@@ -71,28 +72,27 @@ def main() -> None:
         )
 
 
-def measure(contender: Contender, folder: str) -> dict[str, float]:
+def measure(contender: Contender, folder: str, num_new: int) -> dict[str, float]:
     """Seconds from the import to the second answer; tokens per second of one chat and of many; peak memory in bytes."""
     started = time.perf_counter()
     generate = pipeline_of(contender, folder)
     flags: dict[str, Any] = {"do_sample": False}
-    chat = generate(FIRST, max_new_tokens=NUM_NEW, **flags)[0]["generated_text"]
-    generate([*chat, SECOND], max_new_tokens=NUM_NEW, **flags)
+    chat = generate(FIRST, max_new_tokens=num_new, **flags)[0]["generated_text"]
+    generate([*chat, SECOND], max_new_tokens=num_new, **flags)
     conversation_s = time.perf_counter() - started
 
-    def seconds(num_new: int) -> float:
+    def seconds(count: int) -> float:
         begun = time.perf_counter()
-        generate("Gravity is", max_new_tokens=num_new, **{**flags, **lengths(contender, num_new)})
+        generate("Gravity is", max_new_tokens=count, **{**flags, **lengths(contender, count)})
         return time.perf_counter() - begun
 
     seconds(2)
-    decode = (NUM_NEW - 1) / (min(seconds(NUM_NEW) for _ in range(2)) - seconds(1))
+    decode = (num_new - 1) / (min(seconds(num_new) for _ in range(2)) - seconds(1))
     chats = [[{"role": "user", "content": f"Tell me about {TOPICS[n % 8]}, part {n}."}] for n in range(NUM_CHATS)]
+    flags |= {"max_new_tokens": num_new // 2, **lengths(contender, num_new // 2)}
     begun = time.perf_counter()
-    generate(
-        chats, max_new_tokens=NUM_BATCH_NEW, batch_size=NUM_CHATS, **{**flags, **lengths(contender, NUM_BATCH_NEW)}
-    )
-    batch = NUM_CHATS * NUM_BATCH_NEW / (time.perf_counter() - begun)
+    generate(chats, batch_size=NUM_CHATS, **flags)
+    batch = NUM_CHATS * (num_new // 2) / (time.perf_counter() - begun)
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"conversation_s": conversation_s, "decode": decode, "batch": batch, "peak_bytes": peak_bytes}
 
