@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -20,12 +22,32 @@ from kaiwa.apps.storage.files import Files
 from kaiwa.apps.storage.log import Log, Written
 from kaiwa.apps.storage.replay import replay
 from kaiwa.apps.watchdog import Watchdog
-from kaiwa.errors import KaiwaError
+from kaiwa.errors import KaiwaError, StorageFailed
 from kaiwa.runtime.admission import Load
 from kaiwa.runtime.pool import ModelPool
 from kaiwa.runtime.process import in_process
+from kaiwa.weights.lock import exclusive
+
+MAX_WAIT_S = 3.0
+"""How long to wait for a server that is about to end."""
 
 _logger = logging.getLogger("kaiwa.apps")
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process. Raises `StorageFailed` where another one keeps it."""
+    until = time.monotonic() + MAX_WAIT_S
+
+    def wait() -> None:
+        if time.monotonic() > until:
+            raise StorageFailed(
+                f"the chats in {folder} are in use: the app is being served already",
+                hint="end the other `kaiwa run`; one process at a time writes an app's chats",
+            )
+
+    with exclusive(folder / "lock", on_wait=wait):
+        yield
 
 
 class Audience(Protocol):
@@ -66,6 +88,8 @@ class Service:
         load_model: Callable[..., Load] = in_process,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._stack = ExitStack()
+        self._stack.enter_context(_alone_in(folder))
         self.database = Database(database_url) if database_url else Database.in_file(folder / "chats.sqlite3")
         self.files = Files(folder / "files")
         self.log = Log(self.database)
@@ -120,6 +144,7 @@ class Service:
         self.log.close()
         self.pool.close()
         self.database.close()
+        self._stack.close()
 
     def post(self, chat_id: str, frame: Frame) -> None:
         """Tell the pages that follow a chat."""

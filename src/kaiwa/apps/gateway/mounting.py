@@ -42,8 +42,12 @@ class Mounted:
         try:
             yield
         finally:
-            await self._stack.aclose()
-            self._gateway = None
+            await self.close()
+
+    async def close(self) -> None:
+        """End the app; the next request would begin it again."""
+        await self._stack.aclose()
+        self._gateway = None
 
     async def _open(self) -> Gateway:
         async with self._opening:
