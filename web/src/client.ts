@@ -27,7 +27,9 @@ export class Client {
     this.isNew = known === null;
     this.store = new Store(initialPage(known ?? newId()));
     this.connection = new Connection(this);
-    addEventListener("popstate", () => this.show(chatOf(location.pathname) ?? newId(), chatOf(location.pathname) === null));
+    addEventListener("popstate", () =>
+      this.show(chatOf(location.pathname) ?? newId(), chatOf(location.pathname) === null),
+    );
   }
 
   start(): void {
@@ -106,7 +108,10 @@ export class Client {
 
   // In the chat.
 
-  say(text: string, options: { fileIds?: string[]; command?: string | null; modes?: Record<string, string> } = {}): void {
+  say(
+    text: string,
+    options: { fileIds?: string[]; command?: string | null; modes?: Record<string, string> } = {},
+  ): void {
     const { fileIds = [], command = null, modes = {} } = options;
     const say: Say = {
       type: "say",

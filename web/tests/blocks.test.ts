@@ -10,8 +10,10 @@ const TEXTS: Readonly<Record<string, string>> = {
   quotes: "> a\nlazy\n\n> b\n> - c\n\n* * *\n\nSetext\n======\n\n    indented code\n\n    more\n",
   math: "Let $x$ be \\(y\\).\n\n$$\n\\int_0^1 x\\,dx\n- 1\n$$\n\n\\[ a = b \\]\n\nIt costs $5 and $10.\n\n$$\nnever closed\n\nend",
   html: "<script>alert(1)</script>\n\n<div>\n\n**bold** <b>x</b>\n</div>\n\n<!-- a\n\nb -->\n",
-  definitions: "See [it][1] and [that].\n\nMore.\n\n[1]: https://example.org\n[that]: https://example.com 'title'\n\nend [that]\n",
-  nested: "1. a\n   - b\n     ```js\n     let x = 1;\n\n     x++\n     ```\n   - c\n\n2. d\n\n\n\nfar\n#\n# Title\n## Another ##\n",
+  definitions:
+    "See [it][1] and [that].\n\nMore.\n\n[1]: https://example.org\n[that]: https://example.com 'title'\n\nend [that]\n",
+  nested:
+    "1. a\n   - b\n     ```js\n     let x = 1;\n\n     x++\n     ```\n   - c\n\n2. d\n\n\n\nfar\n#\n# Title\n## Another ##\n",
   tabs: "-\ta\n\n\tb\n\n\tcode\r\n\r\nend\r\n",
   japanese: "**太字**と`コード`。\n\n| 名前 | 値 |\n|---|---|\n| 一 | 1 |\n",
 };

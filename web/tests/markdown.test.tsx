@@ -11,7 +11,9 @@ function drawn(text: string, isGrowing = false): HTMLElement {
 }
 
 it("draws what is HTML as the text that it is", () => {
-  const place = drawn('<script>x</script>\n\n<img src=x onerror="y"> and <b>bold</b>\n\n| <i>a</i> |\n|---|\n| b<br>c |\n');
+  const place = drawn(
+    '<script>x</script>\n\n<img src=x onerror="y"> and <b>bold</b>\n\n| <i>a</i> |\n|---|\n| b<br>c |\n',
+  );
   expect(place.querySelector("script, img, b, i")).toBeNull();
   expect(place.textContent).toContain("<script>x</script>");
   expect(place.querySelectorAll("td br").length).toBe(1);
@@ -23,10 +25,17 @@ it("loads no image, and says what it would show", () => {
   expect(place.querySelector("a")?.textContent).toContain("a cat");
 });
 
-it.each(["javascript:x", "JaVaScRiPt:x", " javascript:x", "data:text/html,x", "vbscript:x", "/api/logout", "chat/1", "#x", "file:///x"])(
-  "does not follow %s",
-  (address) => expect(safeLink(address)).toBeNull(),
-);
+it.each([
+  "javascript:x",
+  "JaVaScRiPt:x",
+  " javascript:x",
+  "data:text/html,x",
+  "vbscript:x",
+  "/api/logout",
+  "chat/1",
+  "#x",
+  "file:///x",
+])("does not follow %s", (address) => expect(safeLink(address)).toBeNull());
 
 it.each(["https://example.org/a?b#c", "http://example.org/", "mailto:a@example.org"])("follows %s", (address) =>
   expect(safeLink(address)).toBe(address),
@@ -56,7 +65,8 @@ it.each([
 it("grows like it is drawn at once", () => {
   const text = "# A\n\nb **c** `d`\n\n```js\nlet x\n```\n\n- e\n- f\n\n| g |\n|---|\n| h |\n\nend";
   const place = document.createElement("div");
-  for (let i = 1; i <= text.length; i++) render(<Markdown text={text.slice(0, i)} isGrowing={i < text.length} />, place);
+  for (let i = 1; i <= text.length; i++)
+    render(<Markdown text={text.slice(0, i)} isGrowing={i < text.length} />, place);
   expect(place.innerHTML).toBe(drawn(text).innerHTML);
 });
 

@@ -25,7 +25,10 @@ it("refuses files in words before they are sent", () => {
 
 it("offers the commands that begin with what was typed", () => {
   const command = { description: "", icon: null, is_button: false, is_persistent: false, is_selected: false };
-  const commands = [{ ...command, id: "search" }, { ...command, id: "draw" }];
+  const commands = [
+    { ...command, id: "search" },
+    { ...command, id: "draw" },
+  ];
   expect(fitting(commands, "/s").map(({ id }) => id)).toEqual(["search"]);
   expect(fitting(commands, "/").length).toBe(2);
   expect(fitting(commands, "a/s").length).toBe(0);
@@ -42,7 +45,12 @@ it("reads and sorts data frames, and nothing else", () => {
 it("groups chats by day", () => {
   const now = new Date(2026, 10, 30, 12);
   const chat = (id: string, daysAgo: number) => ({
-    id, title: id, profile: null, created_at: 0, updated_at: now.getTime() / 1000 - daysAgo * 86_400, num_messages: 1,
+    id,
+    title: id,
+    profile: null,
+    created_at: 0,
+    updated_at: now.getTime() / 1000 - daysAgo * 86_400,
+    num_messages: 1,
     run_state: "idle" as const,
   });
   const groups = grouped([chat("a", 0), chat("b", 1), chat("c", 3), chat("d", 30)], now);
@@ -65,6 +73,11 @@ it("says the same things in every language", () => {
 });
 
 it("writes numbers as people read them", () => {
-  expect([duration(0.42), duration(12.3), duration(200), duration(7260)]).toEqual(["0.4 s", "12 s", "3 min 20 s", "2 h 1 min"]);
+  expect([duration(0.42), duration(12.3), duration(200), duration(7260)]).toEqual([
+    "0.4 s",
+    "12 s",
+    "3 min 20 s",
+    "2 h 1 min",
+  ]);
   expect([bytes(0), bytes(999), bytes(1500), bytes(640e6)]).toEqual(["0 B", "999 B", "1.5 KB", "640 MB"]);
 });

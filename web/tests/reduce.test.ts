@@ -5,22 +5,63 @@ import { reduce } from "../src/state/reduce";
 
 function message(id: string, change: Partial<Message> = {}): Message {
   return {
-    id, role: "assistant", author: "Kaiwa", parts: [{ kind: "text", text: "" }], parent_id: null, created_at: 0,
-    state: "streaming", language: null, command: null, modes: {}, actions: [], element_ids: [], tags: [], metadata: {},
-    finish_reason: null, usage: null, timings: null, ...change,
+    id,
+    role: "assistant",
+    author: "Kaiwa",
+    parts: [{ kind: "text", text: "" }],
+    parent_id: null,
+    created_at: 0,
+    state: "streaming",
+    language: null,
+    command: null,
+    modes: {},
+    actions: [],
+    element_ids: [],
+    tags: [],
+    metadata: {},
+    finish_reason: null,
+    usage: null,
+    timings: null,
+    ...change,
   };
 }
 
 function step(id: string, change: Partial<Step> = {}): Step {
   return {
-    id, name: id, type: "tool", parent_id: null, state: "in_use", started_at: 0, ended_at: null, input: "", output: "",
-    input_language: null, output_language: null, show_input: true, is_open: false, closes_itself: false, icon: null,
-    progress: null, element_ids: [], tags: [], metadata: {}, ...change,
+    id,
+    name: id,
+    type: "tool",
+    parent_id: null,
+    state: "in_use",
+    started_at: 0,
+    ended_at: null,
+    input: "",
+    output: "",
+    input_language: null,
+    output_language: null,
+    show_input: true,
+    is_open: false,
+    closes_itself: false,
+    icon: null,
+    progress: null,
+    element_ids: [],
+    tags: [],
+    metadata: {},
+    ...change,
   };
 }
 
-const text = (start: number, piece: string, part = 0): Event => ({ type: "text_added", message_id: "m", part, start, text: piece });
-const added = (id: string, change: Partial<Message> = {}): Event => ({ type: "message_added", message: message(id, change) });
+const text = (start: number, piece: string, part = 0): Event => ({
+  type: "text_added",
+  message_id: "m",
+  part,
+  start,
+  text: piece,
+});
+const added = (id: string, change: Partial<Message> = {}): Event => ({
+  type: "message_added",
+  message: message(id, change),
+});
 
 function after(...events: Event[]): ChatState {
   return reduce(emptyChat("c"), events, events.length);
@@ -71,7 +112,12 @@ describe("order", () => {
   });
 
   it("does not change when a message is told of again", () => {
-    const state = after(added("m"), added("n"), { type: "message_updated", message: message("m", { author: "Other" }) }, added("m"));
+    const state = after(
+      added("m"),
+      added("n"),
+      { type: "message_updated", message: message("m", { author: "Other" }) },
+      added("m"),
+    );
     expect(state.children.get(ROOT)).toEqual(["m", "n"]);
   });
 
@@ -106,8 +152,16 @@ describe("runs", () => {
 
 it("keeps a question open until it is answered by its id", () => {
   const ask = {
-    id: "k", kind: "text" as const, message_id: "m", asked_at: 0, expires_at: 9, actions: [], accept: [], max_files: 1,
-    max_bytes: 0, element_id: null,
+    id: "k",
+    kind: "text" as const,
+    message_id: "m",
+    asked_at: 0,
+    expires_at: 9,
+    actions: [],
+    accept: [],
+    max_files: 1,
+    max_bytes: 0,
+    element_id: null,
   };
   const state = after(added("m"), { type: "asked", ask });
   expect(openAsk(state)?.id).toBe("k");
@@ -117,9 +171,15 @@ it("keeps a question open until it is answered by its id", () => {
 
 it("gives the same chat however its events are cut into frames", () => {
   const events: Event[] = [
-    added("m"), text(0, "a"), text(1, "b"), { type: "step_added", step: step("s") }, added("n"), text(2, "c"),
+    added("m"),
+    text(0, "a"),
+    text(1, "b"),
+    { type: "step_added", step: step("s") },
+    added("n"),
+    text(2, "c"),
     { type: "message_finished", message_id: "m", state: "done", finish_reason: "stop", usage: null, timings: null },
-    { type: "feedback_given", message_id: "m", value: 1, comment: "" }, { type: "chat_ended" },
+    { type: "feedback_given", message_id: "m", value: 1, comment: "" },
+    { type: "chat_ended" },
   ];
   const whole = after(...events);
   const single = events.reduce((state, event, i) => reduce(state, [event], i + 1), emptyChat("c"));

@@ -10,7 +10,13 @@ export function AskActions({ ask }: { readonly ask: Ask }) {
   return (
     <div class="actions" role="group" aria-label={words.chooseOne}>
       {ask.actions.map((action) => (
-        <button key={action.id} type="button" class="chip strong" title={action.tooltip} onClick={() => client.answer(ask.id, { action_id: action.id })}>
+        <button
+          key={action.id}
+          type="button"
+          class="chip strong"
+          title={action.tooltip}
+          onClick={() => client.answer(ask.id, { action_id: action.id })}
+        >
           <NamedIcon name={action.icon} label="" />
           {action.label || action.name}
         </button>

@@ -23,7 +23,9 @@ export function AskElement({ ask }: { readonly ask: Ask }) {
           <Value name={key} value={value} onChange={(next) => set(key, next)} />
         </label>
       ))}
-      <button type="button" class="primary" onClick={() => client.answer(ask.id, { values: { ...values } })}>{words.submit}</button>
+      <button type="button" class="primary" onClick={() => client.answer(ask.id, { values: { ...values } })}>
+        {words.submit}
+      </button>
     </div>
   );
 }
@@ -40,7 +42,14 @@ function Value({ name, value, onChange }: ValueProps) {
     return <input type="checkbox" checked={value} onChange={(event) => onChange(event.currentTarget.checked)} />;
   }
   if (typeof value === "number") {
-    return <input class="line-field" type="number" value={value} onInput={(event) => onChange(event.currentTarget.valueAsNumber)} />;
+    return (
+      <input
+        class="line-field"
+        type="number"
+        value={value}
+        onInput={(event) => onChange(event.currentTarget.valueAsNumber)}
+      />
+    );
   }
   if (typeof value === "string" || value == null) {
     return <LineField value={value ?? ""} label={name} onInput={onChange} />;

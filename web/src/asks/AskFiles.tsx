@@ -49,7 +49,11 @@ export function AskFiles({ ask }: { readonly ask: Ask }) {
       </button>
       <small>{words.orDrop}</small>
       {isReady && (
-        <button type="button" class="primary" onClick={() => client.answer(ask.id, { file_ids: uploads.list.map(({ id }) => id) })}>
+        <button
+          type="button"
+          class="primary"
+          onClick={() => client.answer(ask.id, { file_ids: uploads.list.map(({ id }) => id) })}
+        >
           {words.submit}
         </button>
       )}

@@ -10,7 +10,13 @@ export function ActionButtons({ actions }: { readonly actions: readonly Action[]
   return (
     <div class="actions">
       {actions.map((action) => (
-        <button key={action.id} type="button" class="chip" title={action.tooltip} onClick={() => client.press(action.id)}>
+        <button
+          key={action.id}
+          type="button"
+          class="chip"
+          title={action.tooltip}
+          onClick={() => client.press(action.id)}
+        >
           <NamedIcon name={action.icon} label="" />
           {action.label || action.name}
         </button>

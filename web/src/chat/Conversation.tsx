@@ -22,7 +22,9 @@ export function Conversation() {
   const client = useClient();
   const id = usePage((page) => page.current.id);
   const roots = usePage((page) => page.current.children.get(ROOT) ?? NOTHING);
-  const isEmpty = usePage((page) => page.current.messages.size === 0 && page.current.steps.size === 0 && page.unsent.size === 0);
+  const isEmpty = usePage(
+    (page) => page.current.messages.size === 0 && page.current.steps.size === 0 && page.unsent.size === 0,
+  );
   const isOpened = usePage((page) => page.current.chat !== null);
   const problem = usePage((page) => page.problem);
   const bottom = useBottom(id);
@@ -36,8 +38,12 @@ export function Conversation() {
           {problem !== null && (
             <div class="problem" role="alert">
               <h2>{words.notFound}</h2>
-              <p>{problem.message} {problem.hint}</p>
-              <button type="button" class="primary" onClick={() => client.newChat()}>{words.newChat}</button>
+              <p>
+                {problem.message} {problem.hint}
+              </p>
+              <button type="button" class="primary" onClick={() => client.newChat()}>
+                {words.newChat}
+              </button>
             </div>
           )}
           {earlier.hasHidden && <div ref={earlier.sentinel} class="earlier" />}
@@ -51,7 +57,13 @@ export function Conversation() {
       <Announcer />
       <div class="dock">
         {!bottom.isFollowing && (
-          <button type="button" class="round to-end" title={words.scrollDown} aria-label={words.scrollDown} onClick={bottom.follow}>
+          <button
+            type="button"
+            class="round to-end"
+            title={words.scrollDown}
+            aria-label={words.scrollDown}
+            onClick={bottom.follow}
+          >
             <Icon name="arrowDown" />
           </button>
         )}

@@ -24,8 +24,12 @@ export function EditField({ text, onSave, onCancel }: Props) {
       <Field value={value} label={words.edit} placeholder="" hasFocus onInput={setValue} onSend={save} onKey={key} />
       <div class="edit-row">
         <small>{words.editHint}</small>
-        <button type="button" class="chip" onClick={onCancel}>{words.cancel}</button>
-        <button type="button" class="primary" onClick={save}>{words.send}</button>
+        <button type="button" class="chip" onClick={onCancel}>
+          {words.cancel}
+        </button>
+        <button type="button" class="primary" onClick={save}>
+          {words.send}
+        </button>
       </div>
     </div>
   );

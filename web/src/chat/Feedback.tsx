@@ -22,14 +22,36 @@ export function Feedback({ messageId }: { readonly messageId: string }) {
 
   return (
     <>
-      <button type="button" class="quiet icon-button" aria-pressed={value === 1} title={words.good} aria-label={words.good} onClick={() => rate(1)}>
+      <button
+        type="button"
+        class="quiet icon-button"
+        aria-pressed={value === 1}
+        title={words.good}
+        aria-label={words.good}
+        onClick={() => rate(1)}
+      >
         <Icon name="up" size={16} />
       </button>
-      <button type="button" class="quiet icon-button" aria-pressed={value === -1} title={words.bad} aria-label={words.bad} onClick={() => rate(-1)}>
+      <button
+        type="button"
+        class="quiet icon-button"
+        aria-pressed={value === -1}
+        title={words.bad}
+        aria-label={words.bad}
+        onClick={() => rate(-1)}
+      >
         <Icon name="down" size={16} />
       </button>
       {comment !== null && (
-        <LineField value={comment} label={words.comment} placeholder={words.comment} hasFocus onInput={setComment} onEnter={tell} onEscape={() => setComment(null)} />
+        <LineField
+          value={comment}
+          label={words.comment}
+          placeholder={words.comment}
+          hasFocus
+          onInput={setComment}
+          onEnter={tell}
+          onEscape={() => setComment(null)}
+        />
       )}
     </>
   );

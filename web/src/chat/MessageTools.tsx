@@ -25,7 +25,13 @@ export function MessageTools({ message, onEdit }: { readonly message: Message; r
         </button>
       )}
       {message.role === "assistant" && question !== null && isIdle && (
-        <button type="button" class="quiet icon-button" title={words.again} aria-label={words.again} onClick={() => client.regenerate(question)}>
+        <button
+          type="button"
+          class="quiet icon-button"
+          title={words.again}
+          aria-label={words.again}
+          onClick={() => client.regenerate(question)}
+        >
           <Icon name="again" size={16} />
         </button>
       )}

@@ -44,9 +44,19 @@ export function MessageView({ message }: { readonly message: Message }) {
         <div class="body">
           {message.command !== null && <span class="chip small">/{message.command}</span>}
           {message.parts.map((part, i) => (
-            <PartView key={i} part={part} language={message.language} isGrowing={isGrowing && i === message.parts.length - 1} isMine={isMine} />
+            <PartView
+              key={i}
+              part={part}
+              language={message.language}
+              isGrowing={isGrowing && i === message.parts.length - 1}
+              isMine={isMine}
+            />
           ))}
-          {isGrowing && message.parts.length === 0 && <span class="pulse" role="status">{words.thinking}</span>}
+          {isGrowing && message.parts.length === 0 && (
+            <span class="pulse" role="status">
+              {words.thinking}
+            </span>
+          )}
         </div>
       )}
       <ElementsOf id={message.id} extra={message.element_ids} />
@@ -59,7 +69,9 @@ export function MessageView({ message }: { readonly message: Message }) {
       {message.state === "queued" && (
         <p class="state">
           {words.queued}
-          <button type="button" class="link" onClick={() => client.withdraw(message.id)}>{words.takeBack}</button>
+          <button type="button" class="link" onClick={() => client.withdraw(message.id)}>
+            {words.takeBack}
+          </button>
         </p>
       )}
     </article>

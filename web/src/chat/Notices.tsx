@@ -27,5 +27,10 @@ export function Notices() {
       </p>
     );
   }
-  return isBusy ? <p class="notice" role="status"><span class="spinner" />{words.busy}</p> : null;
+  return isBusy ? (
+    <p class="notice" role="status">
+      <span class="spinner" />
+      {words.busy}
+    </p>
+  ) : null;
 }

@@ -12,8 +12,12 @@ export function Pending() {
     <>
       {[...unsent.values()].map((say) => (
         <article key={say.message_id} class="turn message user" data-state="unsent" aria-label={words.yourMessage}>
-          <div class="body"><PlainText text={say.text} /></div>
-          <p class="state" role="status">{isOnline ? words.sending : words.willSend}</p>
+          <div class="body">
+            <PlainText text={say.text} />
+          </div>
+          <p class="state" role="status">
+            {isOnline ? words.sending : words.willSend}
+          </p>
         </article>
       ))}
       <Working />
@@ -28,13 +32,26 @@ function Working() {
   const reading = usePage((page) => page.current.reading);
   const isShown = usePage((page) => showsWork(page.current));
   if (!isRunning) return null;
-  if (place > 0) return <p class="working pulse" role="status">{words.waitingFor(place - 1)}</p>;
+  if (place > 0)
+    return (
+      <p class="working pulse" role="status">
+        {words.waitingFor(place - 1)}
+      </p>
+    );
   if (reading !== null && reading.prompt_tokens > 0) {
     const { read_tokens, prompt_tokens } = reading;
     const progress = { stage: words.reading, done: read_tokens, total: prompt_tokens, unit: "tok" };
-    return <div class="working"><ProgressBar progress={progress} /></div>;
+    return (
+      <div class="working">
+        <ProgressBar progress={progress} />
+      </div>
+    );
   }
-  return isShown ? null : <p class="working pulse" role="status">{words.working}</p>;
+  return isShown ? null : (
+    <p class="working pulse" role="status">
+      {words.working}
+    </p>
+  );
 }
 
 type Current = Parameters<Parameters<typeof usePage>[0]>[0]["current"];

@@ -3,11 +3,18 @@
 const PIECE_CHARS = 20_000;
 
 export function PlainText({ text }: { readonly text: string }) {
-  if (text.length <= PIECE_CHARS) return <div class="plain" dir="auto">{text}</div>;
+  if (text.length <= PIECE_CHARS)
+    return (
+      <div class="plain" dir="auto">
+        {text}
+      </div>
+    );
   return (
     <div class="plain long" dir="auto" tabIndex={0}>
       {pieces(text).map((piece, i) => (
-        <div key={i} class="piece">{piece}</div>
+        <div key={i} class="piece">
+          {piece}
+        </div>
       ))}
     </div>
   );
@@ -19,7 +26,7 @@ PlainText.MIN_CHARS = 400_000;
 /** Cuts at line ends where there are any, and never inside a character. */
 export function pieces(text: string): string[] {
   const found: string[] = [];
-  for (let start = 0; start < text.length; ) {
+  for (let start = 0; start < text.length;) {
     const limit = Math.min(start + PIECE_CHARS, text.length);
     const line = text.lastIndexOf("\n", limit - 1);
     let end = limit === text.length || line <= start ? limit : line + 1;

@@ -29,8 +29,20 @@ export function StepView({ step, depth }: { readonly step: Step; readonly depth:
 
   return (
     <section class="turn step" data-state={step.state} data-type={step.type} data-depth={depth} data-id={step.id}>
-      <button type="button" class="step-line" aria-expanded={hasInside ? isOpen : undefined} disabled={!hasInside} onClick={() => setOpen(!isOpen)}>
-        <span class="step-dot" aria-hidden="true">{step.state === "used" ? <Icon name="check" size={12} /> : step.state === "failed" ? <Icon name="cross" size={12} /> : null}</span>
+      <button
+        type="button"
+        class="step-line"
+        aria-expanded={hasInside ? isOpen : undefined}
+        disabled={!hasInside}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <span class="step-dot" aria-hidden="true">
+          {step.state === "used" ? (
+            <Icon name="check" size={12} />
+          ) : step.state === "failed" ? (
+            <Icon name="cross" size={12} />
+          ) : null}
+        </span>
         <span class="step-name">{step.name}</span>
         <span class="step-state">{STATES[step.state]}</span>
         <Elapsed from={step.started_at} to={step.ended_at} isRunning={isInUse} />
@@ -76,7 +88,15 @@ function StepBody({ step }: { readonly step: Step }) {
   );
 }
 
-function Field({ text, language, isOpen }: { readonly text: string; readonly language: string | null; readonly isOpen: boolean }) {
+function Field({
+  text,
+  language,
+  isOpen,
+}: {
+  readonly text: string;
+  readonly language: string | null;
+  readonly isOpen: boolean;
+}) {
   if (language === null) return <Markdown text={text} isGrowing={isOpen} />;
   return <Code text={text} language={language} isOpen={isOpen} />;
 }

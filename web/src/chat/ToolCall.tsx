@@ -14,7 +14,9 @@ export function ToolCall({ part, isGrowing }: { readonly part: ToolCallPart; rea
       <button type="button" class="fold-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <Icon name="chevron" size={14} />
         <Icon name="tool" size={15} />
-        <span class={isCalling ? "pulse" : ""}>{isCalling ? words.callingTool(part.name) : words.toolCall(part.name)}</span>
+        <span class={isCalling ? "pulse" : ""}>
+          {isCalling ? words.callingTool(part.name) : words.toolCall(part.name)}
+        </span>
       </button>
       {isOpen && (
         <div class="fold-body">

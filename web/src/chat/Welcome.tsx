@@ -38,7 +38,10 @@ function StarterButton({ starter }: { readonly starter: Starter }) {
   const client = useClient();
   return (
     <button type="button" class="starter" onClick={() => client.say(starter.message, { command: starter.command })}>
-      <span class="starter-label"><NamedIcon name={starter.icon} label="" />{starter.label}</span>
+      <span class="starter-label">
+        <NamedIcon name={starter.icon} label="" />
+        {starter.label}
+      </span>
       {starter.message !== starter.label && <span class="starter-message">{starter.message}</span>}
     </button>
   );

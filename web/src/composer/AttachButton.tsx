@@ -23,7 +23,13 @@ export function AttachButton({ uploads, accept }: { readonly uploads: Uploads; r
   return (
     <>
       <input ref={input} type="file" multiple hidden accept={accept.join(",")} onChange={chosen} />
-      <button type="button" class="quiet round" title={words.attach} aria-label={words.attach} onClick={() => input.current?.click()}>
+      <button
+        type="button"
+        class="quiet round"
+        title={words.attach}
+        aria-label={words.attach}
+        onClick={() => input.current?.click()}
+      >
         <Icon name="clip" />
       </button>
     </>

@@ -15,7 +15,12 @@ export function CommandMenu({ commands, active, onChoose }: Props) {
     <ul class="command-menu" role="listbox" aria-label={words.commands}>
       {commands.map((command, i) => (
         <li key={command.id} role="option" aria-selected={i === active}>
-          <button type="button" tabIndex={-1} onMouseDown={(event) => event.preventDefault()} onClick={() => onChoose(command)}>
+          <button
+            type="button"
+            tabIndex={-1}
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => onChoose(command)}
+          >
             <NamedIcon name={command.icon} label="" />
             <strong>/{command.id}</strong>
             <span>{command.description}</span>

@@ -56,7 +56,9 @@ export function Composer({ onSent }: { readonly onSent: () => void }) {
 
   return (
     <form class="composer" aria-label={words.messagePlaceholder} onSubmit={(event) => event.preventDefault()}>
-      {command.menu.length > 0 && <CommandMenu commands={command.menu} active={command.active} onChoose={command.choose} />}
+      {command.menu.length > 0 && (
+        <CommandMenu commands={command.menu} active={command.active} onChoose={command.choose} />
+      )}
       <Attachments uploads={uploads} />
       <LongTexts texts={longTexts} onRemove={(gone) => setLongTexts(longTexts.filter((_, i) => i !== gone))} />
       <Field
@@ -79,21 +81,46 @@ export function Composer({ onSent }: { readonly onSent: () => void }) {
             <Icon name="cross" size={14} />
           </button>
         )}
-        {chat.commands.filter(({ is_button, id }) => is_button && id !== command.chosen?.id).map((each) => (
-          <button key={each.id} type="button" class="chip" title={each.description} onClick={() => command.choose(each)}>
-            <NamedIcon name={each.icon} label="" />
-            {each.id}
-          </button>
-        ))}
-        <Modes modes={chat.modes} values={modeValues} onChange={(mode, option) => setModeValues({ ...modeValues, [mode]: option })} />
+        {chat.commands
+          .filter(({ is_button, id }) => is_button && id !== command.chosen?.id)
+          .map((each) => (
+            <button
+              key={each.id}
+              type="button"
+              class="chip"
+              title={each.description}
+              onClick={() => command.choose(each)}
+            >
+              <NamedIcon name={each.icon} label="" />
+              {each.id}
+            </button>
+          ))}
+        <Modes
+          modes={chat.modes}
+          values={modeValues}
+          onChange={(mode, option) => setModeValues({ ...modeValues, [mode]: option })}
+        />
         <span class="spacer" />
         {isRunning && (
-          <button type="button" class="round stop" title={words.stop} aria-label={words.stop} onClick={() => client.stop()}>
+          <button
+            type="button"
+            class="round stop"
+            title={words.stop}
+            aria-label={words.stop}
+            onClick={() => client.stop()}
+          >
             <Icon name="stop" />
           </button>
         )}
         {(!isRunning || !isEmpty) && (
-          <button type="button" class="round send" title={words.send} aria-label={words.send} disabled={isEmpty || uploads.isBusy} onClick={send}>
+          <button
+            type="button"
+            class="round send"
+            title={words.send}
+            aria-label={words.send}
+            disabled={isEmpty || uploads.isBusy}
+            onClick={send}
+          >
             <Icon name="send" />
           </button>
         )}

@@ -11,7 +11,7 @@ interface Props {
   readonly rows?: number;
   readonly onInput: (value: string) => void;
   readonly onSend: () => void;
-  /** Sees keys before the field does; true means that the key is dealt with. Keys of an input method never come here. */
+  /** Sees keys before the field does, except those of an input method; true means that the key is dealt with. */
   readonly onKey?: (event: KeyboardEvent) => boolean;
   readonly onPasteFiles?: (files: File[]) => void;
   /** A field is no place for a book: what is longer than `LONG_CHARS` is handed over here instead. */
@@ -20,7 +20,18 @@ interface Props {
 
 const LONG_CHARS = 20_000;
 
-export function Field({ value, placeholder, label, hasFocus = false, rows = 1, onInput, onSend, onKey, onPasteFiles, onPasteLong }: Props) {
+export function Field({
+  value,
+  placeholder,
+  label,
+  hasFocus = false,
+  rows = 1,
+  onInput,
+  onSend,
+  onKey,
+  onPasteFiles,
+  onPasteLong,
+}: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const keys = useRef(new SendKey()).current;
 

@@ -16,7 +16,12 @@ export function LongTexts({ texts, onRemove }: Props) {
         <li key={i} class="chip long-text" title={text.slice(0, 500)}>
           <Icon name="file" size={16} />
           <span class="ellipsis">{words.pasted(text.length)}</span>
-          <button type="button" class="quiet" aria-label={words.removeFile(words.pasted(text.length))} onClick={() => onRemove(i)}>
+          <button
+            type="button"
+            class="quiet"
+            aria-label={words.removeFile(words.pasted(text.length))}
+            onClick={() => onRemove(i)}
+          >
             <Icon name="cross" size={14} />
           </button>
         </li>

@@ -40,5 +40,12 @@ export function useCommandChoice(commands: readonly SlashCommand[], text: string
     return true;
   };
 
-  return { chosen, menu, active: index, choose, key, sent: () => setChosen((before) => (before?.is_persistent ? before : null)) };
+  return {
+    chosen,
+    menu,
+    active: index,
+    choose,
+    key,
+    sent: () => setChosen((before) => (before?.is_persistent ? before : null)),
+  };
 }

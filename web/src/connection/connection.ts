@@ -1,4 +1,4 @@
-/** One connection that always comes back: it says hello, opens its chat where it was, and sends again what is unanswered. */
+/** One connection that always comes back, opens its chat where it was, and sends again what is unanswered. */
 
 import { newId } from "../address";
 import { type Command, type Frame, PROTOCOL_VERSION } from "../protocol";

@@ -37,8 +37,14 @@ function Rows({ name, frame }: { readonly name: string; readonly frame: Frame })
           <thead>
             <tr>
               {frame.columns.map((column, i) => (
-                <th key={i} scope="col" aria-sort={order?.column === i ? (order.isFalling ? "descending" : "ascending") : "none"}>
-                  <button type="button" class="link" onClick={() => turn(i)}>{column}</button>
+                <th
+                  key={i}
+                  scope="col"
+                  aria-sort={order?.column === i ? (order.isFalling ? "descending" : "ascending") : "none"}
+                >
+                  <button type="button" class="link" onClick={() => turn(i)}>
+                    {column}
+                  </button>
                 </th>
               ))}
             </tr>
@@ -47,7 +53,9 @@ function Rows({ name, frame }: { readonly name: string; readonly frame: Frame })
             {rows.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS).map((row, r) => (
               <tr key={r}>
                 {row.map((value, i) => (
-                  <td key={i} data-align={typeof value === "number" ? "right" : undefined}>{cell(value)}</td>
+                  <td key={i} data-align={typeof value === "number" ? "right" : undefined}>
+                    {cell(value)}
+                  </td>
                 ))}
               </tr>
             ))}
@@ -56,11 +64,25 @@ function Rows({ name, frame }: { readonly name: string; readonly frame: Frame })
       </div>
       {lastPage > 0 && (
         <nav class="pager" aria-label={words.pages}>
-          <button type="button" class="quiet icon-button flipped" disabled={page === 0} aria-label="‹" onClick={() => setPage(page - 1)}>
+          <button
+            type="button"
+            class="quiet icon-button flipped"
+            disabled={page === 0}
+            aria-label="‹"
+            onClick={() => setPage(page - 1)}
+          >
             <Icon name="chevron" size={16} />
           </button>
-          <span>{page + 1} / {lastPage + 1}</span>
-          <button type="button" class="quiet icon-button" disabled={page === lastPage} aria-label="›" onClick={() => setPage(page + 1)}>
+          <span>
+            {page + 1} / {lastPage + 1}
+          </span>
+          <button
+            type="button"
+            class="quiet icon-button"
+            disabled={page === lastPage}
+            aria-label="›"
+            onClick={() => setPage(page + 1)}
+          >
             <Icon name="chevron" size={16} />
           </button>
         </nav>

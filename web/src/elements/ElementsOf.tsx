@@ -26,13 +26,19 @@ export function ElementsOf({ id, extra }: { readonly id: string; readonly extra:
     <div class="elements">
       {images.length > 0 && (
         <div class="images" data-count={images.length}>
-          {images.map((element) => <ElementView key={element.id} element={element} />)}
+          {images.map((element) => (
+            <ElementView key={element.id} element={element} />
+          ))}
         </div>
       )}
-      {others.map((element) => <ElementView key={element.id} element={element} />)}
+      {others.map((element) => (
+        <ElementView key={element.id} element={element} />
+      ))}
       {elsewhere.length > 0 && (
         <div class="references">
-          {elsewhere.map((element) => <Reference key={element.id} element={element} />)}
+          {elsewhere.map((element) => (
+            <Reference key={element.id} element={element} />
+          ))}
         </div>
       )}
     </div>

@@ -29,7 +29,11 @@ export function useContent(url: string | null): Content {
       if (!isGone) setContent(next);
     };
     if (url === null) done({ state: "failed" });
-    else load(url).then((text) => done({ state: "ready", text }), () => done({ state: "failed" }));
+    else
+      load(url).then(
+        (text) => done({ state: "ready", text }),
+        () => done({ state: "failed" }),
+      );
     return () => {
       isGone = true;
     };

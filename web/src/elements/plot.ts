@@ -2,12 +2,20 @@
 
 import "./plot_styles";
 import Plotly from "plotly.js-cartesian-dist-min";
+
 /** Seen on light and on dark paper. */
 const COLOURS = ["#4a7fb5", "#c96a4f", "#6a9a5b", "#a97bb0", "#c49a3c", "#4d9a94", "#8a8378"];
 
 /** What this Plotly draws. One for maps and three dimensions would be three times as large as the rest of the page. */
 const TRACES: ReadonlySet<unknown> = new Set(
-  ("bar box contour heatmap histogram histogram2d histogram2dcontour image pie scatter scattergl scatterternary violin").split(" "),
+  ["bar", "box", "contour", "heatmap", "histogram", "histogram2d", "histogram2dcontour"].concat([
+    "image",
+    "pie",
+    "scatter",
+    "scattergl",
+    "scatterternary",
+    "violin",
+  ]),
 );
 
 /** Draws the figure, and gives back what takes it away again. Throws where it is none that this Plotly can draw. */

@@ -58,7 +58,11 @@ async function call(callId: string, name: string, values: unknown): Promise<obje
   const offered = window.kaiwaFunctions ?? {};
   const wanted = Object.hasOwn(offered, name) ? offered[name] : undefined;
   if (wanted === undefined) {
-    return { kaiwa: "returned", callId, error: `This site offers no function ${name}; it has: ${Object.keys(offered).join(", ") || "none"}.` };
+    return {
+      kaiwa: "returned",
+      callId,
+      error: `This site offers no function ${name}; it has: ${Object.keys(offered).join(", ") || "none"}.`,
+    };
   }
   try {
     return { kaiwa: "returned", callId, result: (await wanted(values)) ?? null };

@@ -1,4 +1,4 @@
-/** The page around this one, where this one is embedded: messages both ways, and functions that an app may call there. */
+/** The page around this one, where this one is embedded: messages both ways, and functions that an app may call. */
 
 import type { Client } from "../client";
 
@@ -27,7 +27,8 @@ export function connectOutside(client: Client): void {
 
   addEventListener("message", (event: MessageEvent<unknown>) => {
     if (event.source !== window.parent || event.origin !== parentOrigin) return;
-    if (isReturned(event.data)) client.callReturned(event.data.callId, event.data.result ?? null, event.data.error ?? null);
+    if (isReturned(event.data))
+      client.callReturned(event.data.callId, event.data.result ?? null, event.data.error ?? null);
     else client.postWindowMessage(event.data);
   });
 }

@@ -51,7 +51,9 @@ function useSpans(text: string, language: string, isOpen: boolean): readonly Spa
 const Coloured = memo(({ spans }: { spans: readonly Span[] }) => (
   <>
     {spans.map((span, i) =>
-      typeof span === "string" ? span : (
+      typeof span === "string" ? (
+        span
+      ) : (
         <span key={i} class={span.kind}>
           <Coloured spans={span.spans} />
         </span>

@@ -12,7 +12,8 @@ export function Inline({ tokens }: { readonly tokens: readonly Token[] }) {
 }
 
 function draw(token: Token, key: number): ComponentChildren {
-  const inner = (): ComponentChildren => (token.type !== "escape" && "tokens" in token && token.tokens ? <Inline tokens={token.tokens} /> : decoded(token));
+  const inner = (): ComponentChildren =>
+    token.type !== "escape" && "tokens" in token && token.tokens ? <Inline tokens={token.tokens} /> : decoded(token);
   switch (token.type) {
     case "strong":
       return <strong key={key}>{inner()}</strong>;
@@ -27,7 +28,11 @@ function draw(token: Token, key: number): ComponentChildren {
     case "html":
       return token.raw.startsWith("<br") || token.raw.startsWith("<BR") ? <br key={key} /> : token.raw;
     case "link":
-      return <Link key={key} href={token.href} title={token.title}>{inner()}</Link>;
+      return (
+        <Link key={key} href={token.href} title={token.title}>
+          {inner()}
+        </Link>
+      );
     case "image":
       return <RemoteImage key={key} href={token.href} alt={token.text} />;
     case "mathInline":

@@ -37,7 +37,8 @@ export function Markdown({ text, isGrowing = false }: Props) {
 const FinishedBlock = memo(({ token }: { token: Token }) => <Block token={token} />);
 
 function tidied(open: readonly Token[], last: Token): readonly Token[] {
-  if (last.type !== "paragraph" && last.type !== "list" && last.type !== "heading" && last.type !== "blockquote") return open;
+  if (last.type !== "paragraph" && last.type !== "list" && last.type !== "heading" && last.type !== "blockquote")
+    return open;
   const raw = closeMarks(last.raw);
   return raw === last.raw ? open : [...open.slice(0, -1), ...lexBlocks(raw)];
 }

@@ -11,7 +11,7 @@ export interface MathToken extends Tokens.Generic {
   readonly closed: boolean;
 }
 
-const CLOSING: Readonly<Record<string, string>> = { "$$": "$$", "\\[": "\\]" };
+const CLOSING: Readonly<Record<string, string>> = { $$: "$$", "\\[": "\\]" };
 const BLOCK_START = /^ {0,3}(\$\$|\\\[)/;
 // As in pandoc: no space inside the dollars, and no digit behind them, so that "$5 and $10" stays money.
 const DOLLARS = /^\$(?![\s$])((?:\\.|[^\\$\n])*?[^\s\\$]|[^\s\\$])\$(?![\d$])/;
@@ -34,7 +34,13 @@ const block: TokenizerExtension = {
     const limit = empty?.index ?? source.length;
     const end = source.indexOf(CLOSING[mark] ?? mark, from);
     if (end < 0 || end >= limit) {
-      return { type: "mathBlock", raw: source.slice(0, limit), tex: source.slice(0, limit), display: true, closed: false };
+      return {
+        type: "mathBlock",
+        raw: source.slice(0, limit),
+        tex: source.slice(0, limit),
+        display: true,
+        closed: false,
+      };
     }
     const behind = /^[^\n]*/.exec(source.slice(end + 2))?.[0] ?? "";
     if (behind.trim() !== "") return undefined; // a sentence goes on: the inline rule draws it

@@ -19,7 +19,13 @@ export function Dialog({ title, isWide = false, onClose, children }: Props) {
     if (event.target === dialog.current) onClose();
   };
   return (
-    <dialog ref={dialog} class={isWide ? "dialog wide" : "dialog"} aria-label={title} onClose={onClose} onClick={outside}>
+    <dialog
+      ref={dialog}
+      class={isWide ? "dialog wide" : "dialog"}
+      aria-label={title}
+      onClose={onClose}
+      onClick={outside}
+    >
       <header>
         <h2>{title}</h2>
         <button type="button" class="quiet icon-button" aria-label={words.close} title={words.close} onClick={onClose}>

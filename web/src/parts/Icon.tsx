@@ -42,6 +42,11 @@ export function Icon({ name, size = 18 }: { readonly name: IconName; readonly si
 export function NamedIcon({ name, label }: { readonly name: string | null | undefined; readonly label: string }) {
   if (name && Object.hasOwn(PATHS, name)) return <Icon name={name as IconName} />;
   if (name && /^\p{Extended_Pictographic}/u.test(name)) return <span class="emoji">{name}</span>;
-  if (name && /^(?:files|public|avatars)\//.test(name)) return <img class="icon" src={name} alt="" width={18} height={18} />;
-  return label === "" ? null : <span class="initial" aria-hidden="true">{[...label][0]}</span>;
+  if (name && /^(?:files|public|avatars)\//.test(name))
+    return <img class="icon" src={name} alt="" width={18} height={18} />;
+  return label === "" ? null : (
+    <span class="initial" aria-hidden="true">
+      {[...label][0]}
+    </span>
+  );
 }

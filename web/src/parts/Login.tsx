@@ -13,12 +13,18 @@ export function Login() {
   return (
     <main class="login">
       <div class="login-card">
-        <span class="seal" aria-hidden="true">会</span>
+        <span class="seal" aria-hidden="true">
+          会
+        </span>
         <h1>{words.logIn}</h1>
         {ways.some(({ kind }) => kind === "password") && <PasswordForm />}
-        {ways.filter(({ kind }) => kind === "oauth").map((way) => (
-          <a key={way.id} class="chip strong" href={absolute(way.url ?? ".")}>{words.logInWith(way.name)}</a>
-        ))}
+        {ways
+          .filter(({ kind }) => kind === "oauth")
+          .map((way) => (
+            <a key={way.id} class="chip strong" href={absolute(way.url ?? ".")}>
+              {words.logInWith(way.name)}
+            </a>
+          ))}
       </div>
     </main>
   );
@@ -47,8 +53,14 @@ function PasswordForm() {
         {words.password}
         <input class="line-field" name="password" type="password" autocomplete="current-password" required />
       </label>
-      {problem !== "" && <p class="state failed" role="alert">{problem}</p>}
-      <button type="submit" class="primary">{words.logIn}</button>
+      {problem !== "" && (
+        <p class="state failed" role="alert">
+          {problem}
+        </p>
+      )}
+      <button type="submit" class="primary">
+        {words.logIn}
+      </button>
     </form>
   );
 }

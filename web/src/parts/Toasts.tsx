@@ -6,7 +6,12 @@ import type { ToastState } from "../state/page";
 import { words } from "../words/words";
 import { Icon } from "./Icon";
 
-const SHOWN_MS: Readonly<Record<ToastState["kind"], number>> = { info: 5000, success: 4000, warning: 8000, error: 15_000 };
+const SHOWN_MS: Readonly<Record<ToastState["kind"], number>> = {
+  info: 5000,
+  success: 4000,
+  warning: 8000,
+  error: 15_000,
+};
 
 export function Toasts() {
   const toasts = usePage((page) => page.toasts);

@@ -13,19 +13,39 @@ export function TopBar() {
   return (
     <header class="top-bar">
       {!isRailOpen && (
-        <button type="button" class="quiet icon-button" title={words.openMenu} aria-label={words.openMenu} onClick={() => change({ isRailOpen: true })}>
+        <button
+          type="button"
+          class="quiet icon-button"
+          title={words.openMenu}
+          aria-label={words.openMenu}
+          onClick={() => change({ isRailOpen: true })}
+        >
           <Icon name="menu" />
         </button>
       )}
       {!isRailOpen && (
-        <button type="button" class="quiet icon-button" title={words.newChat} aria-label={words.newChat} onClick={() => client.newChat()}>
+        <button
+          type="button"
+          class="quiet icon-button"
+          title={words.newChat}
+          aria-label={words.newChat}
+          onClick={() => client.newChat()}
+        >
           <Icon name="plus" />
         </button>
       )}
       <Profiles />
-      <span class="chat-title ellipsis" dir="auto">{title}</span>
+      <span class="chat-title ellipsis" dir="auto">
+        {title}
+      </span>
       {hasSettings && (
-        <button type="button" class="quiet icon-button" title={words.settings} aria-label={words.settings} onClick={() => change({ isSettingsOpen: true })}>
+        <button
+          type="button"
+          class="quiet icon-button"
+          title={words.settings}
+          aria-label={words.settings}
+          onClick={() => change({ isSettingsOpen: true })}
+        >
           <Icon name="sliders" />
         </button>
       )}
@@ -40,9 +60,16 @@ function Profiles() {
   const current = usePage((page) => page.current.chat?.profile ?? page.profile);
   if (profiles.length < 2) return null;
   return (
-    <select class="profiles" aria-label={words.newChat} value={current ?? ""} onChange={(event) => client.chooseProfile(event.currentTarget.value)}>
+    <select
+      class="profiles"
+      aria-label={words.newChat}
+      value={current ?? ""}
+      onChange={(event) => client.chooseProfile(event.currentTarget.value)}
+    >
       {profiles.map((profile) => (
-        <option key={profile.name} value={profile.name}>{profile.display_name || profile.name}</option>
+        <option key={profile.name} value={profile.name}>
+          {profile.display_name || profile.name}
+        </option>
       ))}
     </select>
   );

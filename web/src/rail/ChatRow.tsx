@@ -30,7 +30,15 @@ export function ChatRow({ chat }: { readonly chat: Chat }) {
   if (state === "renaming") {
     return (
       <li class="chat-row">
-        <LineField value={title} label={words.rename} hasFocus onInput={setTitle} onEnter={rename} onBlur={rename} onEscape={() => setState("shown")} />
+        <LineField
+          value={title}
+          label={words.rename}
+          hasFocus
+          onInput={setTitle}
+          onEnter={rename}
+          onBlur={rename}
+          onEscape={() => setState("shown")}
+        />
       </li>
     );
   }
@@ -38,8 +46,12 @@ export function ChatRow({ chat }: { readonly chat: Chat }) {
     return (
       <li class="chat-row asking">
         <span>{words.deleteAsk}</span>
-        <button type="button" class="chip danger" onClick={() => client.deleteChat(chat.id)}>{words.delete}</button>
-        <button type="button" class="chip" onClick={() => setState("shown")}>{words.cancel}</button>
+        <button type="button" class="chip danger" onClick={() => client.deleteChat(chat.id)}>
+          {words.delete}
+        </button>
+        <button type="button" class="chip" onClick={() => setState("shown")}>
+          {words.cancel}
+        </button>
       </li>
     );
   }
@@ -50,10 +62,25 @@ export function ChatRow({ chat }: { readonly chat: Chat }) {
       </a>
       {chat.run_state !== "idle" && <span class="spinner" role="img" aria-label={words.working} />}
       <span class="row-tools">
-        <button type="button" class="quiet icon-button" title={words.rename} aria-label={words.rename} onClick={() => { setTitle(chat.title); setState("renaming"); }}>
+        <button
+          type="button"
+          class="quiet icon-button"
+          title={words.rename}
+          aria-label={words.rename}
+          onClick={() => {
+            setTitle(chat.title);
+            setState("renaming");
+          }}
+        >
           <Icon name="edit" size={14} />
         </button>
-        <button type="button" class="quiet icon-button" title={words.delete} aria-label={words.delete} onClick={() => setState("deleting")}>
+        <button
+          type="button"
+          class="quiet icon-button"
+          title={words.delete}
+          aria-label={words.delete}
+          onClick={() => setState("deleting")}
+        >
           <Icon name="trash" size={14} />
         </button>
       </span>

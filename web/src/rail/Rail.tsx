@@ -27,9 +27,17 @@ export function Rail() {
     <>
       <nav class="rail" aria-label={words.chats} data-open={isOpen} inert={!isOpen}>
         <header>
-          <span class="seal" aria-hidden="true">会</span>
+          <span class="seal" aria-hidden="true">
+            会
+          </span>
           <span class="app-name ellipsis">{name}</span>
-          <button type="button" class="quiet icon-button" title={words.closeMenu} aria-label={words.closeMenu} onClick={() => change({ isRailOpen: false })}>
+          <button
+            type="button"
+            class="quiet icon-button"
+            title={words.closeMenu}
+            aria-label={words.closeMenu}
+            onClick={() => change({ isRailOpen: false })}
+          >
             <Icon name="panel" />
           </button>
         </header>
@@ -58,7 +66,13 @@ function Search() {
   return (
     <label class="search">
       <Icon name="search" size={16} />
-      <LineField value={text} label={words.searchChats} placeholder={words.searchChats} onInput={search} onEscape={() => search("")} />
+      <LineField
+        value={text}
+        label={words.searchChats}
+        placeholder={words.searchChats}
+        onInput={search}
+        onEscape={() => search("")}
+      />
     </label>
   );
 }
@@ -81,7 +95,9 @@ function ChatList({ chats }: { readonly chats: readonly Chat[] }) {
         </section>
       ))}
       {hasMore && (
-        <button type="button" class="link" onClick={() => client.moreChats()}>{words.more}</button>
+        <button type="button" class="link" onClick={() => client.moreChats()}>
+          {words.more}
+        </button>
       )}
     </div>
   );

@@ -10,9 +10,17 @@ export function UserRow() {
   if (user === null) return null;
   return (
     <footer class="user-row">
-      <span class="initial" aria-hidden="true">{[...(user.display_name || user.identifier)][0]}</span>
+      <span class="initial" aria-hidden="true">
+        {[...(user.display_name || user.identifier)][0]}
+      </span>
       <span class="ellipsis">{user.display_name || user.identifier}</span>
-      <button type="button" class="quiet icon-button" title={words.logOut} aria-label={words.logOut} onClick={() => void client.logOut()}>
+      <button
+        type="button"
+        class="quiet icon-button"
+        title={words.logOut}
+        aria-label={words.logOut}
+        onClick={() => void client.logOut()}
+      >
         <Icon name="logout" size={16} />
       </button>
     </footer>

@@ -21,7 +21,9 @@ export function Choices({ widget, value, onChange }: Props) {
       >
         {widget.initial === null && <option value="">{words.none}</option>}
         {widget.choices.map((choice) => (
-          <option key={choice.value} value={choice.value}>{choice.label}</option>
+          <option key={choice.value} value={choice.value}>
+            {choice.label}
+          </option>
         ))}
       </select>
     );

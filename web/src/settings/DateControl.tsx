@@ -33,5 +33,9 @@ export function DateControl({ widget, value, onChange }: Props) {
     />
   );
   if (!widget.is_range) return field(0, widget.label);
-  return <span class="date-range">{field(0, words.from)} – {field(1, words.until)}</span>;
+  return (
+    <span class="date-range">
+      {field(0, words.from)} – {field(1, words.until)}
+    </span>
+  );
 }

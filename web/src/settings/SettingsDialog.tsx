@@ -37,7 +37,14 @@ function Open() {
       {tabs.length > 1 && (
         <div class="tabs" role="tablist">
           {tabs.map(({ id, label }) => (
-            <button key={id} type="button" role="tab" class="chip" aria-selected={id === tab?.id} onClick={() => setTabId(id)}>
+            <button
+              key={id}
+              type="button"
+              role="tab"
+              class="chip"
+              aria-selected={id === tab?.id}
+              onClick={() => setTabId(id)}
+            >
               {label}
             </button>
           ))}
@@ -45,12 +52,21 @@ function Open() {
       )}
       <div class="widgets" role={tabs.length > 1 ? "tabpanel" : undefined}>
         {tab?.widgets.map((widget) => (
-          <WidgetView key={widget.id} widget={widget} value={changed[widget.id] ?? values[widget.id] ?? null} onChange={(value) => set(widget.id, value)} />
+          <WidgetView
+            key={widget.id}
+            widget={widget}
+            value={changed[widget.id] ?? values[widget.id] ?? null}
+            onChange={(value) => set(widget.id, value)}
+          />
         ))}
       </div>
       <footer class="dialog-foot">
-        <button type="button" class="chip" onClick={close}>{words.cancel}</button>
-        <button type="button" class="primary" onClick={save}>{words.save}</button>
+        <button type="button" class="chip" onClick={close}>
+          {words.cancel}
+        </button>
+        <button type="button" class="primary" onClick={save}>
+          {words.save}
+        </button>
       </footer>
     </Dialog>
   );

@@ -24,12 +24,27 @@ export function TagsControl({ widget, value, onChange }: Props) {
       {value.map((tag) => (
         <span key={tag} class="chip">
           {tag}
-          <button type="button" class="quiet" aria-label={words.removeFile(tag)} disabled={widget.is_disabled} onClick={() => onChange(value.filter((other) => other !== tag))}>
+          <button
+            type="button"
+            class="quiet"
+            aria-label={words.removeFile(tag)}
+            disabled={widget.is_disabled}
+            onClick={() => onChange(value.filter((other) => other !== tag))}
+          >
             <Icon name="cross" size={12} />
           </button>
         </span>
       ))}
-      {!widget.is_disabled && <LineField value={text} label={widget.label} placeholder={words.addTag} onInput={setText} onEnter={add} onBlur={add} />}
+      {!widget.is_disabled && (
+        <LineField
+          value={text}
+          label={widget.label}
+          placeholder={words.addTag}
+          onInput={setText}
+          onEnter={add}
+          onBlur={add}
+        />
+      )}
     </span>
   );
 }

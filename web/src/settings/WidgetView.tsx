@@ -18,7 +18,9 @@ export function WidgetView({ widget, value, onChange }: Props) {
   const isToggle = widget.kind === "switch" || widget.kind === "checkbox";
   return (
     <div class={isToggle ? "widget toggle" : "widget"} title={widget.tooltip}>
-      <label class="widget-label" for={`setting-${widget.id}`}>{widget.label}</label>
+      <label class="widget-label" for={`setting-${widget.id}`}>
+        {widget.label}
+      </label>
       <Control widget={widget} value={value} onChange={onChange} />
       {widget.description !== "" && <small>{widget.description}</small>}
     </div>
@@ -41,7 +43,9 @@ function Control({ widget, value, onChange }: Props) {
         />
       );
     case "slider":
-      return <SliderControl widget={widget} value={typeof value === "number" ? value : widget.initial} onChange={onChange} />;
+      return (
+        <SliderControl widget={widget} value={typeof value === "number" ? value : widget.initial} onChange={onChange} />
+      );
     case "number":
       return <NumberControl widget={widget} value={typeof value === "number" ? value : null} onChange={onChange} />;
     case "select":

@@ -22,7 +22,11 @@ class Change {
     this.draft = { ...state };
   }
 
-  put<K extends MapKey>(key: K, id: string, value: ChatState[K] extends ReadonlyMap<string, infer V> ? V : never): void {
+  put<K extends MapKey>(
+    key: K,
+    id: string,
+    value: ChatState[K] extends ReadonlyMap<string, infer V> ? V : never,
+  ): void {
     this.own(key).set(id, value);
   }
 
@@ -47,7 +51,12 @@ class Change {
 
   displace(id: string): void {
     for (const [key, ids] of this.draft.children) {
-      if (ids.includes(id)) this.put("children", key, ids.filter((other) => other !== id));
+      if (ids.includes(id))
+        this.put(
+          "children",
+          key,
+          ids.filter((other) => other !== id),
+        );
     }
   }
 
@@ -114,7 +123,11 @@ function apply(change: Change, event: Event): void {
     case "element_removed": {
       const owner = draft.elements.get(event.element_id)?.for_id ?? ROOT;
       const others = draft.elementsOf.get(owner) ?? [];
-      change.put("elementsOf", owner, others.filter((id) => id !== event.element_id));
+      change.put(
+        "elementsOf",
+        owner,
+        others.filter((id) => id !== event.element_id),
+      );
       return change.drop("elements", event.element_id);
     }
     case "action_added":
