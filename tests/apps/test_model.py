@@ -148,6 +148,26 @@ def test_a_history_that_does_not_fit_is_refused_with_the_numbers() -> None:
         assert "the context holds 64" in chat.last
 
 
+def test_a_model_belongs_to_whichever_app_uses_it() -> None:
+    loads: list[str] = []
+    gate = threading.Event()
+    gate.set()
+    declared = kw.Model("anywhere", load=loading(gate, loads))
+    app = kw.App("Explicit")
+
+    @app.on_message
+    async def answer() -> None:
+        await kw.reply(declared)
+
+    for number in (1, 2):
+        with AppTester(app) as tester:
+            for _ in range(2):
+                chat = tester.start()
+                chat.say("hi")
+                assert chat.last == "hi"
+        assert len(loads) == number, "each app loads it once, and again after it was closed"
+
+
 def test_a_model_without_an_app_says_so() -> None:
     import asyncio
 

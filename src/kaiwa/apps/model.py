@@ -89,6 +89,9 @@ class Model:
         return f"<Model {self.key}>"
 
     def _bound_pool(self) -> ModelPool:
+        context = CURRENT.get(None)
+        if context is not None:
+            return context.session.adopt(self)
         if self._pool is None:
             raise NoChat(
                 f"the model {self.name} belongs to an app, which is not running",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -97,6 +98,8 @@ class Service:
         self.calling = Calling(app, self.loop)
         self.pool = ModelPool()
         self._load_model = load_model
+        self._adopted: set[str] = set()
+        self._adopting = threading.Lock()
         self.take_in(app)
         self.chats = Chats(self.calling, new_session=self._new_session, is_followed=self.is_followed)
         self.is_busy = False
@@ -162,13 +165,18 @@ class Service:
 
     def take_in(self, app: Definition) -> None:
         """Let this app answer from now on; the models that it declares are those of the one before it."""
-        known = {status.name for status in self.pool.models()}
         for model in app.models:
-            if model.key not in known:
-                self.pool.add(model.key, model.own_load or self._load_model(model.name, **model.options))
-                known.add(model.key)
-            model.bind(self.pool)
+            self.adopt(model)
         self.calling.app = app
+
+    def adopt(self, model: Declared) -> ModelPool:
+        """Take a model that somebody declared into the pool, which is returned; one that is in it already stays."""
+        with self._adopting:
+            if model.key not in self._adopted:
+                self.pool.add(model.key, model.own_load or self._load_model(model.name, **model.options))
+                self._adopted.add(model.key)
+        model.bind(self.pool)
+        return self.pool
 
     async def _preload(self, model: Declared) -> None:
         try:
@@ -193,6 +201,7 @@ class Service:
             database=self.database,
             files=self.files,
             post=self.post,
+            adopt=self.adopt,
         )
 
     async def _rename_author(self, author: str) -> str:

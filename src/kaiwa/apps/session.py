@@ -22,6 +22,7 @@ from kaiwa.apps.user import User
 if TYPE_CHECKING:  # an app's file is read before anything is kept
     from kaiwa.apps.storage.database import Database
     from kaiwa.apps.storage.log import Log
+    from kaiwa.runtime.pool import ModelPool
 
 
 class Said(Protocol):
@@ -56,6 +57,7 @@ class Session:
         database: Database,
         files: Files,
         post: Callable[[str, Frame], None],
+        adopt: Callable[[Any], ModelPool],
     ) -> None:
         self.chat_id = chat_id
         self.loop = loop
@@ -82,6 +84,8 @@ class Session:
         """Functions of the page around this one that the app waits for."""
         self.growing: dict[str, Growing] = {}
         """Messages and steps that still grow, by id; they end with the run that they began in."""
+        self.adopt = adopt
+        """Takes a model that somebody declared into the pool of this app."""
         self._post = post
 
     def emit(self, *items: Event | Entry) -> None:
