@@ -3,6 +3,7 @@
 import { useClient, usePage } from "../client";
 import { change, useView } from "../state/view";
 import { words } from "../words/words";
+import { isEmbedded } from "../embed/outside";
 import { Icon } from "./Icon";
 
 export function TopBar() {
@@ -12,7 +13,7 @@ export function TopBar() {
   const hasSettings = usePage((page) => page.current.tabs.length > 0);
   return (
     <header class="top-bar">
-      {!isRailOpen && (
+      {!isRailOpen && !isEmbedded && (
         <button
           type="button"
           class="quiet icon-button"
@@ -23,7 +24,7 @@ export function TopBar() {
           <Icon name="menu" />
         </button>
       )}
-      {!isRailOpen && (
+      {(!isRailOpen || isEmbedded) && (
         <button
           type="button"
           class="quiet icon-button"
