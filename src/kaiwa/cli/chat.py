@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaiwa.chat.address import is_address
-from kaiwa.cli.main import positive
+from kaiwa.cli.main import add_engine_arguments, engine_options
 from kaiwa.errors import InvalidOption
 from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
 
@@ -40,11 +40,11 @@ class Request:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     from kaiwa.runtime.loading import DEFAULT_MODEL, ENGINES
-    from kaiwa.weights.quantize import RECIPES
 
     parser.usage = (
         "kaiwa chat [MODEL] [ADDRESS] [name=value …] [--system TEXT] [--generation-config FILE] [--load FILE]\n"
-        "                  [--threads N] [--context N] [--quantization NAME] [--engine NAME] [--url ADDRESS]"
+        "                  [--threads N] [--context N] [--quantization NAME] [--kv-dtype NAME]\n"
+        "                  [--engine NAME] [--url ADDRESS]"
     )
     parser.add_argument(
         "words",
@@ -58,11 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--generation-config", metavar="FILE", help="options of sampling from a generation_config.json, or its folder"
     )
     parser.add_argument("--load", metavar="FILE", help="go on with a saved chat and its options")
-    parser.add_argument("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
-    parser.add_argument("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
-    parser.add_argument(
-        "--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)"
-    )
+    add_engine_arguments(parser)
     parser.add_argument("--engine", metavar="NAME", help=f"what runs the model: {', '.join(ENGINES)} (default: auto)")
     parser.add_argument(
         "--url",
@@ -188,9 +184,7 @@ def _load(
         named: dict[str, Any] = {} if request.model is None else {"model": request.model}
         return LLM(
             **named,
-            threads=arguments.threads,
-            context_length=arguments.context,
-            quantization=arguments.quantization,
+            **engine_options(arguments),
             engine=arguments.engine or "auto",
             on_progress=on_progress,
         )
@@ -200,9 +194,10 @@ def _load(
 
 def _check_url(arguments: argparse.Namespace) -> None:
     """Raises `InvalidOption` for what is the server's to decide."""
-    for name in ("threads", "context", "quantization", "engine"):
+    for name in ("threads", "context", "quantization", "kv_dtype", "engine"):
         if arguments.url is not None and getattr(arguments, name) is not None:
-            raise InvalidOption(f"--{name} is for models on this machine", hint=f"leave out --url or --{name}")
+            flag = f"--{name.replace('_', '-')}"
+            raise InvalidOption(f"{flag} is for models on this machine", hint=f"leave out --url or {flag}")
 
 
 def _beginning(request: Request, saved: SavedChat | None, arguments: argparse.Namespace, model: ChatModel) -> ChatState:

@@ -13,7 +13,7 @@ import pkgutil
 import sys
 import threading
 from collections.abc import Sequence
-from typing import NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, cast
 
 import kaiwa
 from kaiwa import cli
@@ -85,6 +85,27 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a model on this machine is held in memory."""
+    from kaiwa.weights.quantize import RECIPES
+
+    add = parser.add_argument
+    add("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
+    add("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
+    add("--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)")
+    add("--kv-dtype", metavar="NAME", help="hold keys and values in float16, float32 or int8 (default: what fits the weights)")
+
+
+def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The same as options of `LLM`; None is what is left to the model and the machine."""
+    return {
+        "threads": arguments.threads,
+        "context_length": arguments.context,
+        "quantization": arguments.quantization,
+        "kv_dtype": arguments.kv_dtype,
+    }
 
 
 def print_error(error: KaiwaError) -> None:

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kaiwa.cli.main import positive
+from kaiwa.cli.main import add_engine_arguments, engine_options, positive
 from kaiwa.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     from kaiwa.runtime.loading import DEFAULT_MODEL
     from kaiwa.server.settings import DEFAULT_HOST, DEFAULT_PORT, MAX_REQUESTS
-    from kaiwa.weights.quantize import RECIPES
 
     add = parser.add_argument
     add(
@@ -51,9 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--keep-alive", type=_seconds, metavar="TIME", help="unload a model unused so long, e.g. 10m (default: never)")
     add("--preload", action="append", default=[], metavar="NAME", help="load at the start (default: the first MODEL)")
     add("--max-requests", type=positive, metavar="N", default=MAX_REQUESTS, help=_MAX_REQUESTS_HELP)
-    add("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
-    add("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
-    add("--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)")
+    add_engine_arguments(parser)
     add("--cache-dir", metavar="FOLDER", help="keep what was read of conversations over a restart, up to 4 GiB a model")
     add("--log-format", choices=["text", "json"], default="text", help="how requests are logged (default: text)")
 
@@ -147,11 +144,7 @@ def _pool(models: dict[str, str], arguments: argparse.Namespace) -> ModelPool:
     from kaiwa.runtime.process import isolated
 
     pool = ModelPool(max_models=arguments.max_models, memory_bytes=arguments.memory, keep_alive_s=arguments.keep_alive)
-    options = {
-        "threads": arguments.threads,
-        "context_length": arguments.context,
-        "quantization": arguments.quantization,
-    }
+    options = engine_options(arguments)
     for name, model in models.items():
         cache_dir = None if arguments.cache_dir is None else Path(arguments.cache_dir) / _folder_name(name)
         pool.add(name, isolated(model, **options, cache_dir=cache_dir))
