@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import httpx2
 import uvicorn
 from websockets.sync.client import connect
 
@@ -56,9 +56,9 @@ def served(app: Definition, folder: Path, *, is_shared: bool = False) -> Iterato
         listener.close()
 
 
-def http(port: int, **options: Any) -> httpx.Client:
+def http(port: int, **options: Any) -> httpx2.Client:
     """Plain HTTP to that server."""
-    return httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, **options)
+    return httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, **options)
 
 
 class Wire:

@@ -26,6 +26,7 @@ LEVELS = {
     "sampling": 0,
     "paths": 0,
     "extras": 0,
+    "closing": 0,
     "weights": 1,
     "text": 1,
     "chat": 1,

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kaiwa.apps.gateway.page_files import FOLDER
 from required import absent, require_tool
-from running import RunningApp
+from running import APPS, RunningApp
 from visitor import Visitor
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-APPS = Path(__file__).parent / "apps"
 FLAGS = [
     "--headless",
     "--no-sandbox",

@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+APPS = Path(__file__).parent / "apps"
 PATIENCE_S = 30.0
 
 

@@ -8,8 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from conftest import APPS
-from running import RunningApp
+from running import APPS, RunningApp
 from visitor import Visitor
 
 SITE = """<!doctype html><title>A shop</title><h1 class="welcome">A shop</h1>

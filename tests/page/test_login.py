@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from conftest import APPS
-from running import RunningApp
+from running import APPS, RunningApp
 from visitor import Visitor
 
 

@@ -9,8 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -29,6 +28,7 @@ from kaiwa.apps.service import Service
 from kaiwa.apps.storage.catalog import text_of
 from kaiwa.apps.storage.entries import KeepFile
 from kaiwa.apps.user import User
+from kaiwa.closing import Closing
 from kaiwa.errors import Refused
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ PATIENCE_S = 10.0
 _FRAME: TypeAdapter[Frame] = TypeAdapter(Frame)
 
 
-class AppTester:
+class AppTester(Closing):
     """An app at work, for the length of a `with` block.
 
         with AppTester(app) as tester:
@@ -87,14 +87,6 @@ class AppTester:
         self._loop.close()
         if self._temporary is not None:
             self._temporary.cleanup()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _join(self, chat_id: str, language: str) -> ChatTester:
         owner = f"user:{self._user.identifier}" if self._user else "local"

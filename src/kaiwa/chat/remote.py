@@ -7,8 +7,7 @@ import json
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 from kaiwa.chat.background_loop import BackgroundLoop
@@ -18,6 +17,7 @@ from kaiwa.chat.remote_connection import Connection
 from kaiwa.chat.remote_request import Wishes, chat_body, text_body
 from kaiwa.chat.remote_stream import Item, RemoteStream, Work, across
 from kaiwa.chat.reply import collect
+from kaiwa.closing import Closing
 from kaiwa.errors import InvalidOption, ModelNotFound, did_you_mean
 from kaiwa.events import Event, Finished, Reply
 from kaiwa.messages import Conversation, normalize
@@ -29,7 +29,7 @@ _LLAMA_CPP = "llamacpp"
 _MAX_KNOWN_COUNTS = 64
 
 
-class RemoteModel:
+class RemoteModel(Closing):
     """A model behind an address: vLLM, SGLang, Ollama, llama-server, `kaiwa serve`, a hosted API.
 
         model = RemoteModel("http://127.0.0.1:8000/v1", model="qwen3:4b")
@@ -145,14 +145,6 @@ class RemoteModel:
         """Close all connections. Answers that are still read end with the reason "cancelled"."""
         connection, self._connection = self._connection, None
         self._loop.close(None if connection is None else connection.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<RemoteModel {self._name} at {self._url}>"

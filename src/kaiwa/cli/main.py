@@ -95,7 +95,11 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     add("--threads", metavar="N", type=positive, help="processor threads (default: as many as help)")
     add("--context", metavar="N", type=positive, help="context in tokens (default: the model's own)")
     add("--quantization", metavar="NAME", help=f"round the weights as they load: {', '.join(RECIPES)} (default: no)")
-    add("--kv-dtype", metavar="NAME", help="hold keys and values in float16, float32 or int8 (default: what fits the weights)")
+    add(
+        "--kv-dtype",
+        metavar="NAME",
+        help="hold keys and values in float16, float32 or int8 (default: what fits the weights)",
+    )
 
 
 def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:

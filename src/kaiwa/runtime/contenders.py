@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kaiwa.chat.model import ModelCard
+from kaiwa.closing import Closing
 from kaiwa.errors import KaiwaError, MissingExtra
 from kaiwa.events import Timings
 from kaiwa.extras import require
@@ -60,7 +60,7 @@ Make = Callable[[str, int, int], tuple[Loaded, Run]]
 """Loads the model of a path with so many threads and tokens of context."""
 
 
-class Contender:
+class Contender(Closing):
     """One runtime in its child process. Use it in a `with` block, which ends the process."""
 
     def __init__(self, make: Make, path: Path, *, threads: int, context_length: int) -> None:
@@ -98,14 +98,6 @@ class Contender:
         if isinstance(answer, BaseException):
             raise answer
         return answer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def installed_llama_cpp() -> Make:

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.tool_schema import ToolLike, schemas
+from kaiwa.closing import Closing
 from kaiwa.engines.engine import Engine, Pooling
 from kaiwa.errors import InvalidMessages, InvalidOption, TemplateError
 from kaiwa.events import Progress, Reply
@@ -37,7 +37,7 @@ from kaiwa.text.stream_parser import StreamParser
 from kaiwa.text.tokenizer import Tokenizer
 
 
-class LLM:
+class LLM(Closing):
     """A language model on this machine.
 
         llm = kw.LLM("smollm2:135m")
@@ -259,14 +259,6 @@ class LLM:
         self._loop.close()
         if self._assistant is not None:
             self._assistant.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<LLM {self._parts.name}: {self._parts.engine.info.name}>"

@@ -10,6 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from kaiwa.closing import Closing
 from kaiwa.errors import Cancelled, InvalidOption, KaiwaError, ModelNotFound, did_you_mean
 from kaiwa.events import Progress
 from kaiwa.runtime.admission import Load, PooledModel
@@ -25,7 +26,7 @@ DEFAULT_SHARE = 0.9
 """Of the memory that is free when a pool is made, for its models."""
 
 
-class ModelPool:
+class ModelPool(Closing):
     """Models that many people share.
 
         pool = ModelPool(max_models=2)
@@ -163,14 +164,6 @@ class ModelPool:
         import asyncio
 
         await asyncio.to_thread(self.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -8,13 +8,13 @@ import os
 import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kaiwa.chat.address import is_address
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.reply import collect
 from kaiwa.chat.tool_schema import schemas
+from kaiwa.closing import Closing
 from kaiwa.engines.engine import Pooling
 from kaiwa.events import Event, Progress, Reply
 from kaiwa.messages import Conversation
@@ -28,7 +28,7 @@ from kaiwa.runtime.wire import Ask, Start
 from kaiwa.sampling import Sampling
 
 
-class ModelProcess:
+class ModelProcess(Closing):
     """A `kaiwa.LLM` in a child process, with the same methods.
 
         with ModelProcess("smollm2:135m") as model:
@@ -132,14 +132,6 @@ class ModelProcess:
     def close(self) -> None:
         """End the process. What is being answered ends with an error."""
         self._supervisor.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<ModelProcess {self.card.name}: {self.state.value}, process {self.pid}>"

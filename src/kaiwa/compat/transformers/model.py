@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from kaiwa.chat.model import ModelCard
+from kaiwa.closing import Closing
 from kaiwa.compat.transformers import flags, placement
 from kaiwa.compat.transformers.generation_config import GenerationConfig
 from kaiwa.compat.transformers.streamers import BaseStreamer, TextStreamer
@@ -82,7 +82,7 @@ def _on_torch(path: Path, placed: placement.Placement, name: str) -> LLM:
     return LLM.from_parts(parts.engine, parts.tokenizer, parts.template, name=parts.name, sampling=parts.sampling)
 
 
-class CausalLM:
+class CausalLM(Closing):
     """A model under transformers' names. Any thread may use it; `llm` is the `kw.LLM` that it is made of."""
 
     device = "cpu"
@@ -161,14 +161,6 @@ class CausalLM:
     def close(self) -> None:
         """Give the model's memory back."""
         self.llm.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<CausalLM {self.llm.card.name}: {self.llm.card.engine}>"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kaiwa.chat.address import is_address
 from kaiwa.chat.remote import RemoteModel
+from kaiwa.closing import Closing
 from kaiwa.compat.transformers import model as models
 from kaiwa.compat.transformers import placement
 from kaiwa.compat.transformers.call import Call, read_call
@@ -69,7 +69,7 @@ def pipeline(
     return TextGenerationPipeline(models.load(placement.read(model or DEFAULT_MODEL, given)), **defaults)
 
 
-class TextGenerationPipeline:
+class TextGenerationPipeline(Closing):
     """Continues texts and chats. `defaults` are generation flags that hold where a call gives none.
 
     Several at once are answered together. The memory is given back by `close`, or at the end of a `with` block.
@@ -104,14 +104,6 @@ class TextGenerationPipeline:
     def close(self) -> None:
         """Give the model's memory back."""
         self.model.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<pipeline {self.task}: {self.model!r}>"
