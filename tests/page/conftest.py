@@ -33,7 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+# Not of the session: as long as Playwright lives, its event loop has the thread, which tests elsewhere need.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, driven by Playwright."""
     try:
@@ -49,9 +50,9 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stage(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
-    """The app of many scenes, one for all tests."""
+    """The app of many scenes, one for all tests of a module."""
     app = RunningApp(APPS / "stage.py", tmp_path_factory.mktemp("stage"))
     yield app
     app.stop()

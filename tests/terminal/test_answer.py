@@ -133,7 +133,7 @@ def test_waiting_leaves_no_trace() -> None:
 
 
 def test_the_cost_of_a_piece_does_not_grow_with_the_answer() -> None:
-    def seconds(paragraphs: int) -> float:
+    def once(paragraphs: int) -> float:
         text = "Some words **and** a `few` more of them, as a model says.\n\n" * paragraphs
         screen = TestScreen()
         started = time.process_time()
@@ -142,5 +142,8 @@ def test_the_cost_of_a_piece_does_not_grow_with_the_answer() -> None:
                 view.text(text[start : start + 4])
         return time.process_time() - started
 
-    seconds(10)
+    def seconds(paragraphs: int) -> float:
+        return min(once(paragraphs) for _ in range(3))  # whatever else happens meanwhile only adds to it
+
+    once(10)
     assert seconds(400) < 4 * 2.5 * seconds(100)
