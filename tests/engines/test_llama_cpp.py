@@ -24,9 +24,13 @@ from kaiwa.errors import InvalidOption, UnsupportedModel
 from kaiwa.events import Finished
 from required import absent
 
-if importlib.util.find_spec("xllamacpp") is None:
-    absent("xllamacpp is not installed")
 PATIENCE_S = 30
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _llama_cpp() -> None:
+    if importlib.util.find_spec("xllamacpp") is None:
+        absent("xllamacpp is not installed")
 
 
 @pytest.fixture(scope="module")
