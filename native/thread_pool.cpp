@@ -5,8 +5,9 @@
 namespace kaiwa {
 namespace {
 
-// Long enough to bridge what lies between two steps or two matrix products, short enough to cost nothing when idle.
-constexpr std::chrono::microseconds spin_time{50};
+// Long enough to bridge what a scheduler does between two steps (waking from sleep took a tenth of the speed of one
+// answer), short enough to cost nothing when idle.
+constexpr std::chrono::microseconds spin_time{300};
 
 void relax() {
 #if defined(__x86_64__) || defined(_M_X64)
