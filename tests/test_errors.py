@@ -17,6 +17,8 @@ MADE = [
     errors.UnsupportedFormat("x.gguf", "GGUF", "it holds Q9_X"),
     errors.Busy(3, 1.5),
     errors.EngineCrashed("it was killed", exit_code=-9),
+    errors.OutOfMemory("the cache is full", hint="close other sequences"),
+    errors.NumericalError("the model computed NaN"),
     errors.MissingExtra("it needs torch", hint="pip install torch"),
 ]
 

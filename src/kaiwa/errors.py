@@ -50,7 +50,10 @@ class KaiwaError(Exception):
 
 
 def _rebuilt(kind: type[KaiwaError], arguments: tuple[Any, ...]) -> KaiwaError:
-    error = kind.__new__(kind, *arguments)
+    builtin: type = kind  # whose memory the error has: of two bases, such as MemoryError, only one makes it
+    while builtin.__module__ != "builtins":
+        builtin = builtin.__base__ or builtin
+    error = builtin.__new__(kind, *arguments)
     error.args = arguments
     return error
 

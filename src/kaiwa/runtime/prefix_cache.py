@@ -54,7 +54,8 @@ class PrefixCache:
         self._store = store
         self._unsaved: dict[Known, None] = {}
         """Kept sequences that the store does not have yet."""
-        self._max_sequences = MAX_RECURRENT_SEQUENCES if engine.info.is_recurrent else MAX_SEQUENCES
+        most = MAX_RECURRENT_SEQUENCES if engine.info.is_recurrent else MAX_SEQUENCES
+        self._max_sequences = min(most, max(engine.info.max_sequences // 2, 1))  # the others are for what runs
         self._trees: dict[str, RadixTree[Known]] = {}
         self._kept: dict[Known, None] = {}
         """The least recently used one first."""
