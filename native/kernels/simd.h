@@ -63,10 +63,8 @@ inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& hi
   high = _mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), table.numbers);
 }
 
-inline I32 splat(int32_t x) { return _mm512_set1_epi32(x); }
 inline I32 zero() { return _mm512_setzero_si512(); }
 inline I32 add(I32 a, I32 b) { return _mm512_add_epi32(a, b); }
-template <int bits> inline I32 shift_left(I32 a) { return _mm512_slli_epi32(a, bits); }
 inline F32 to_f32(I32 a) { return _mm512_cvtepi32_ps(a); }
 inline I32 to_i32(F32 a) { return _mm512_cvtps_epi32(a); }
 inline int32_t sum(I32 a) { return _mm512_reduce_add_epi32(a); }
@@ -201,7 +199,6 @@ inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& hi
   high = {look_up_eight(table, _mm256_srli_epi32(a, 4)), look_up_eight(table, _mm256_srli_epi32(b, 4))};
 }
 
-inline I32 splat(int32_t x) { __m256i v = _mm256_set1_epi32(x); return {v, v}; }
 inline I32 zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 inline I32 add(I32 x, I32 y) { return {_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
 template <int bits> inline I32 shift_left(I32 x) { return {_mm256_slli_epi32(x.a, bits), _mm256_slli_epi32(x.b, bits)}; }
@@ -328,7 +325,6 @@ inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& hi
 inline I32 splat(int32_t x) { I32 r; KAIWA_LANES r.v[i] = x; return r; }
 inline I32 zero() { return splat((int32_t)0); }
 inline I32 add(const I32& x, const I32& y) { I32 r; KAIWA_LANES r.v[i] = x.v[i] + y.v[i]; return r; }
-template <int bits> inline I32 shift_left(const I32& x) { I32 r; KAIWA_LANES r.v[i] = x.v[i] * (1 << bits); return r; }
 inline F32 to_f32(const I32& x) { F32 r; KAIWA_LANES r.v[i] = (float)x.v[i]; return r; }
 inline I32 to_i32(const F32& x) { F32 n = round(x); I32 r; KAIWA_LANES r.v[i] = (int32_t)n.v[i]; return r; }
 inline int32_t sum(const I32& x) { int32_t s = 0; KAIWA_LANES s += x.v[i]; return s; }

@@ -110,7 +110,6 @@ inline void look_up_pair(const Table& table, const uint8_t* p, F32& low, F32& hi
 inline I32 splat(int32_t x) { I32 r; KAIWA_QUARTERS r.v[i] = vdupq_n_s32(x); return r; }
 inline I32 zero() { return splat((int32_t)0); }
 inline I32 add(I32 x, I32 y) { KAIWA_QUARTERS x.v[i] = vaddq_s32(x.v[i], y.v[i]); return x; }
-template <int bits> inline I32 shift_left(I32 x) { KAIWA_QUARTERS x.v[i] = vshlq_n_s32(x.v[i], bits); return x; }
 inline F32 to_f32(I32 x) { F32 r; KAIWA_QUARTERS r.v[i] = vcvtq_f32_s32(x.v[i]); return r; }
 inline I32 to_i32(F32 x) { I32 r; KAIWA_QUARTERS r.v[i] = vcvtnq_s32_f32(x.v[i]); return r; }
 inline int32_t sum(I32 x) { return vaddvq_s32(vaddq_s32(vaddq_s32(x.v[0], x.v[1]), vaddq_s32(x.v[2], x.v[3]))); }
