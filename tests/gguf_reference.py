@@ -14,9 +14,10 @@ from typing import Any
 
 import gguf
 import numpy as np
-from gguf.quants import dequantize
+from gguf.quants import dequantize, quantize
 from safetensors.numpy import load_file
 
+from gguf_deepseek import DEEPSEEK2_NAMES, add_deepseek2, split_latent
 from gguf_hybrids import GEMMA4_NAMES, GEMMA4_TABLES, QWEN35_NAMES, add_gemma4, add_qwen35, convert_qwen35
 
 TENSOR_NAMES = {
@@ -35,6 +36,8 @@ ARCHITECTURES = {
     "gemma4_text": "gemma4",
     "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe",
+    "deepseek_v2": "deepseek2",
+    "deepseek_v3": "deepseek2",
 }
 """The families whose architecture in GGUF has another name."""
 
@@ -96,6 +99,7 @@ MORE_LAYER_TENSOR_NAMES = {
     "gemma4": _GEMMA_NORMS | _QK_NORMS | GEMMA4_NAMES,
     "qwen35": QWEN35_NAMES,
     "qwen35moe": QWEN35_NAMES | _EXPERTS | _SHARED_EXPERT,
+    "deepseek2": DEEPSEEK2_NAMES,
     "phi3": {"attn_qkv.weight": "self_attn.qkv_proj.weight", "ffn_up.weight": "mlp.gate_up_proj.weight"},
 }
 """What differs in other architectures than llama."""
@@ -150,8 +154,13 @@ def rope_frequency_factors(config: Mapping[str, Any], rope_theta: float, head_di
     return np.array(factors, dtype=np.float32)
 
 
-def write_checkpoint(folder: Path, path: Path) -> None:
-    """Write a Hugging Face folder as a GGUF file in float32, as llama.cpp's converter would."""
+def write_checkpoint(
+    folder: Path, path: Path, *, is_old: bool = False, formats: Mapping[str, str] | None = None
+) -> None:
+    """Write a Hugging Face folder as a GGUF file in float32, as llama.cpp's converter would, or, if `is_old`, once did.
+
+    `formats` are those of tensors, by the part of their name behind the layer, which are to be quantized.
+    """
     config = json.loads((folder / "config.json").read_text())
     architecture = ARCHITECTURES.get(config["model_type"], config["model_type"])
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
@@ -168,13 +177,16 @@ def write_checkpoint(folder: Path, path: Path) -> None:
     writer.add_head_count(heads)
     if architecture == "gemma4":
         add_gemma4(writer, config)
+    elif architecture == "deepseek2":
+        writer.add_feed_forward_length(config["intermediate_size"])
+        add_deepseek2(writer, config, is_old=is_old)
     else:
         writer.add_feed_forward_length(config.get("intermediate_size") or config["moe_intermediate_size"])
         writer.add_head_count_kv(kv_heads)
         writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
     if architecture in ("qwen35", "qwen35moe"):
         add_qwen35(writer, config)
-    if architecture not in ("phi3", "gemma4"):
+    if architecture not in ("phi3", "gemma4", "deepseek2"):
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
@@ -190,6 +202,8 @@ def write_checkpoint(folder: Path, path: Path) -> None:
         weights |= load_file(shard)
     if architecture != "gemma4":  # whose files keep gates and what they multiply in one
         weights = stack_experts(weights)
+    if architecture == "deepseek2" and not is_old:
+        weights = split_latent(weights, config)
     for name, theirs in tensor_names(config["num_hidden_layers"], architecture).items():
         if theirs not in weights:
             continue
@@ -200,7 +214,8 @@ def write_checkpoint(folder: Path, path: Path) -> None:
             tensor = tensor + np.float32(1)
         if architecture in ("qwen35", "qwen35moe"):
             tensor = convert_qwen35(theirs, tensor, config)
-        writer.add_tensor(name, tensor)
+        kind = gguf.GGMLQuantizationType[(formats or {}).get(name.split(".")[-2], "F32")]
+        writer.add_tensor(name, quantize(tensor, kind), raw_dtype=kind)
     assert not weights, f"tensors without a name in GGUF: {sorted(weights)}"
     if rope.get("rope_type") == "llama3":
         writer.add_tensor("rope_freqs.weight", rope_frequency_factors(rope, rope_theta, head_dim))
@@ -247,7 +262,8 @@ def _add_experts(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     num_chosen = config.get("num_experts_per_tok") or config.get("top_k_experts")
     if num_chosen is None:
         return
-    writer.add_expert_count(config.get("num_experts") or config["num_local_experts"])
+    if "n_routed_experts" not in config:
+        writer.add_expert_count(config.get("num_experts") or config["num_local_experts"])
     writer.add_expert_used_count(num_chosen)
     if config["model_type"] != "mixtral":
         writer.add_expert_feed_forward_length(config.get("moe_intermediate_size") or config["intermediate_size"])
@@ -277,9 +293,10 @@ def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any], rope: 
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if kind == "yarn" and "beta_fast" in rope:
         writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
         writer.add_rope_scaling_yarn_beta_slow(rope["beta_slow"])
-    if kind == "yarn" and "mscale_all_dim" in rope:
+    if kind == "yarn" and "llama_4_scaling_beta" in rope:
         writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     if kind == "longrope":

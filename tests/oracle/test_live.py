@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from transformers.utils import logging
 
 from distributions import kl_divergence, log_softmax
 from driving import continue_greedily, loaded, start
+from gguf_reference import write_checkpoint
 from kaiwa.text.tokenizer import Tokenizer
 from kaiwa.weights.open import open_checkpoint
 from smollm2 import load_reference, tokenize
@@ -42,6 +44,22 @@ def test_new_random_models(name: str, seed: int, tmp_path: Path) -> None:
     theirs = np.stack([logits_of(model, beginning)[-1] for beginning in beginnings])
     behind = theirs.max(axis=-1) - theirs[np.arange(len(text)), text]
     assert behind.max() < NEAR_TIE
+
+
+@pytest.mark.parametrize("name", ["deepseek-v2", "deepseek-v3"])
+@pytest.mark.parametrize("is_old", [False, True])
+def test_gguf_of_new_random_deepseeks(name: str, is_old: bool, tmp_path: Path) -> None:
+    """Their mscale is that of published models, since the file has no key for another."""
+    tiny = TINY_MODELS[name]
+    if rope := tiny.options.get("rope_parameters"):
+        tiny = replace(tiny, options={**tiny.options, "rope_parameters": {**rope, "mscale": rope["mscale_all_dim"]}})
+    model = tiny.build(seed=1003)
+    model.save_pretrained(tmp_path)
+    write_checkpoint(tmp_path, tmp_path / "model.gguf", is_old=is_old)
+    prompt = make_prompt(model.config.vocab_size, 1003)
+    with loaded(tmp_path / "model.gguf") as engine:
+        logits = np.asarray(engine.score(prompt.tolist()))
+    np.testing.assert_allclose(logits, logits_of(model, prompt), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", TINY_MODELS)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.oracle
 GOLDEN = Path(__file__).parents[1] / "golden" / "text"
 VOCABULARIES = (
     *("llama-bpe", "llama-spm", "qwen2", "qwen35", "gpt-2", "phi-3"),
-    *("gemma-4", "command-r", "refact", "starcoder", "mpt"),
+    *("gemma-4", "command-r", "refact", "starcoder", "mpt", "deepseek-llm"),
 )
 KNOWN_MODELS = {
     "meta-llama-Llama-3.1-8B-Instruct": "Llama 3.1",

@@ -12,7 +12,7 @@ import pytest
 from gguf_bytes import LLAMA, LLAMA_TENSORS, Entry, write_llama
 from kaiwa.errors import UnsupportedModel, UnusableFile
 from kaiwa.weights.checkpoint import Checkpoint
-from kaiwa.weights.names import FAMILIES, MIXTURES, Family, tensor_name
+from kaiwa.weights.names import FAMILIES, VARIANTS, Family, tensor_name
 from kaiwa.weights.open import open_checkpoint
 
 # Not in Hugging Face's checkpoints, or there without a suffix that the package's table could keep.
@@ -20,6 +20,7 @@ OURS_ALONE = {
     "rope_freqs.weight",
     "blk.{N}.attn_rot_embd.weight",
     "blk.{N}.attn_sinks.weight",
+    "blk.{N}.exp_probs_b.bias",
     "blk.{N}.layer_output_scale.weight",
     "blk.{N}.ffn_gate_inp.scale",
     "blk.{N}.ffn_gate_up_exps.weight",
@@ -28,7 +29,7 @@ OURS_ALONE = {
     "blk.{N}.ssm_dt.bias",
     *(name for name in FAMILIES["qwen35"].tensors if ".nextn." in name),
 }
-ALL = [*FAMILIES.items(), *MIXTURES.items()]
+ALL = [*FAMILIES.items(), *((architecture, variant.family) for architecture, variant in VARIANTS.items())]
 
 
 def opened(
@@ -54,7 +55,7 @@ def test_every_tensor_that_the_gguf_package_knows_has_a_name(architecture: str, 
     number = next(arch for arch, name in reference.MODEL_ARCH_NAMES.items() if name == architecture)
     for tensor in reference.MODEL_TENSORS[number]:
         name = reference.TENSOR_NAMES[tensor].replace("{bid}", "0")
-        name += {"blk.0.ssm_a": "", "blk.0.ssm_dt": ".bias"}.get(name, ".weight")
+        name += {"blk.0.ssm_a": "", "blk.0.ssm_dt": ".bias", "blk.0.exp_probs_b": ".bias"}.get(name, ".weight")
         is_of_experts = any(part in name for part in ("_exp", "gate_inp", "ffw_norm_1", "ffw_norm_2"))
         if "expert_count" in family.keys or not is_of_experts:
             assert tensor_name(family, name, path="m.gguf")
@@ -114,6 +115,40 @@ def test_a_llama_that_counts_experts_is_a_mixtral(tmp_path: Path) -> None:
     assert (checkpoint.config["num_experts"], checkpoint.config["num_experts_per_tok"]) == (8, 3)
     assert checkpoint.config["rope_interleaved"]
     assert "model.layers.0.block_sparse_moe.gate.weight" in checkpoint.tensors
+
+
+@pytest.mark.parametrize(("gating", "family"), [(None, "deepseek_v2"), (1, "deepseek_v2"), (2, "deepseek_v3")])
+def test_a_deepseek_whose_experts_are_chosen_by_sigmoids_is_a_v3(
+    tmp_path: Path, gating: int | None, family: str
+) -> None:
+    config = config_of_family(
+        tmp_path,
+        "deepseek2",
+        {
+            "attention.kv_lora_rank": 4, "attention.key_length_mla": 6, "attention.value_length_mla": 4,
+            "rope.dimension_count": 2, "leading_dense_block_count": 1, "expert_count": 8, "expert_used_count": 2,
+            "expert_feed_forward_length": 16, "expert_shared_count": 1, "expert_gating_func": gating,
+            "rope.scaling.type": "yarn", "rope.scaling.factor": 40.0, "rope.scaling.yarn_log_multiplier": 0.0707,
+        },
+    )  # fmt: skip
+    assert config["model_type"] == family
+    assert (config["qk_nope_head_dim"], config["qk_rope_head_dim"], config["v_head_dim"]) == (4, 2, 4)
+    assert (config["rope_parameters"]["mscale"], config["rope_parameters"]["mscale_all_dim"]) == (0.707, 0.707)
+    assert (config["n_group"], config["norm_topk_prob"], config["routed_scaling_factor"]) == (1, False, 1.0)
+    assert config["topk_method"] == "greedy"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "family"), [("qwen2vl", "qwen2"), ("qwen3vl", "qwen3"), ("qwen3vlmoe", "qwen3_moe")]
+)
+def test_the_text_of_a_model_that_sees(tmp_path: Path, architecture: str, family: str) -> None:
+    changes = {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 8}
+    more = changes if architecture.endswith("moe") else {}
+    config = config_of_family(
+        tmp_path, architecture, {"rope.dimension_sections": [24, 20, 20, 0], "n_deepstack_layers": 3, **more}
+    )
+    assert config["model_type"] == family
+    assert config["rope_parameters"]["rope_type"] == "default"
 
 
 def test_sampling_defaults_are_read_as_a_person_would_write_them(tmp_path: Path) -> None:

@@ -27,6 +27,10 @@ _QWEN35 = (
 )
 _TEKKEN = _CASED.replace("{suffix}", "").replace("{digits}", "")
 _GPT4O = _CASED.replace("{suffix}", _CONTRACTIONS + "?").replace("{digits}", "{1,3}")
+# DeepSeek's first two generations: letters that have a case, signs of ASCII and their wide twins, one script at a time.
+_CASED_WORD = r"\s?[\p{Lu}\p{Ll}\p{Lt}]+"
+_WIDE_SIGNS = r"\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+"
+_HAN_AND_MORE = r"[\x{0800}-\x{9FA5}\x{AC00}-\x{D7FF}]+"
 _HAN_AND_KANA = r"[\x{4E00}-\x{9FA5}\x{3040}-\x{30FF}]+"
 _DEEPSEEK3 = (
     r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
@@ -58,6 +62,7 @@ _KINDS: dict[PreTokenizer, str] = {
     PreTokenizer((_QWEN35,)): "qwen35",
     PreTokenizer((_TEKKEN,), keeps_words=True, adds_bos=True): "tekken",
     PreTokenizer((_GPT4O,)): "gpt-4o llama4 kanana2 minimax-m2",
+    PreTokenizer((r"[\r\n]", _CASED_WORD, _WIDE_SIGNS, r"\s+$", _HAN_AND_MORE, _DIGIT)): "deepseek-llm",
     PreTokenizer((r"\p{N}{1,3}", _HAN_AND_KANA, _DEEPSEEK3)): "deepseek-v3 hunyuan-dense joyai-llm",
 }
 

@@ -9,7 +9,7 @@ import array
 import re
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kaiwa.errors import UnsupportedModel, UnusableFile
@@ -155,6 +155,45 @@ def _gemma3(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**_gemma_scale(config), "sliding_window": config.get("sliding_window")}
 
 
+_DEEPSEEK2_TENSORS = {
+    **_DECODER_TENSORS,
+    **_EXPERT_TENSORS,
+    "blk.{N}.exp_probs_b.bias": "model.layers.{N}.mlp.gate.e_score_correction_bias",
+    "blk.{N}.attn_q_a.weight": "model.layers.{N}.self_attn.q_a_proj.weight",
+    "blk.{N}.attn_q_a_norm.weight": "model.layers.{N}.self_attn.q_a_layernorm.weight",
+    "blk.{N}.attn_q_b.weight": "model.layers.{N}.self_attn.q_b_proj.weight",
+    "blk.{N}.attn_kv_a_mqa.weight": "model.layers.{N}.self_attn.kv_a_proj_with_mqa.weight",
+    "blk.{N}.attn_kv_a_norm.weight": "model.layers.{N}.self_attn.kv_a_layernorm.weight",
+    "blk.{N}.attn_kv_b.weight": "model.layers.{N}.self_attn.kv_b_proj.weight",
+    # What newer files have in its place: a matrix for each head, those of keys with rows for columns.
+    "blk.{N}.attn_k_b.weight": "model.layers.{N}.self_attn.k_b_proj.weight",
+    "blk.{N}.attn_v_b.weight": "model.layers.{N}.self_attn.v_b_proj.weight",
+    "blk.{N}.ffn_gate_shexp.weight": "model.layers.{N}.mlp.shared_experts.gate_proj.weight",
+    "blk.{N}.ffn_up_shexp.weight": "model.layers.{N}.mlp.shared_experts.up_proj.weight",
+    "blk.{N}.ffn_down_shexp.weight": "model.layers.{N}.mlp.shared_experts.down_proj.weight",
+}
+# Without the sizes of heads, which newer files give as those of the latent; what is turned of a head has its own key.
+_DEEPSEEK2_KEYS = {
+    **{
+        ours: theirs
+        for ours, theirs in _EXPERT_KEYS.items()
+        if ours not in ("attention.head_count_kv", "rope.dimension_count", "expert_shared_feed_forward_length")
+    },
+    "attention.key_length": "key_length",
+    "attention.value_length": "v_head_dim",
+    "attention.key_length_mla": "key_length_of_heads",
+    "attention.value_length_mla": "value_length_of_heads",
+    "attention.kv_lora_rank": "kv_lora_rank",
+    "attention.q_lora_rank": "q_lora_rank",
+    "rope.dimension_count": "qk_rope_head_dim",
+    "leading_dense_block_count": "first_k_dense_replace",
+    "expert_shared_count": "n_shared_experts",
+    "expert_weights_scale": "routed_scaling_factor",
+    "expert_weights_norm": "norm_topk_prob",
+    "expert_group_count": "n_group",
+    "expert_group_used_count": "topk_group",
+}
+
 _GEMMA4_TENSORS = {
     **_GEMMA_TENSORS,
     **_QK_NORM_TENSORS,
@@ -243,6 +282,24 @@ def _gemma4(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return derived
 
 
+_DEEPSEEK2_UNSAID = {"norm_topk_prob": False, "routed_scaling_factor": 1.0, "n_group": 1, "topk_group": 1}
+
+
+def _deepseek2(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The sizes of heads under the newer keys or the older ones; how experts are chosen where the file does not say."""
+    derived: dict[str, Any] = {key: config.get(key, value) for key, value in _DEEPSEEK2_UNSAID.items()}
+    derived["topk_method"] = "greedy" if derived["n_group"] == 1 else "group_limited_greedy"
+    derived["v_head_dim"] = config.get("value_length_of_heads", config.get("v_head_dim"))
+    key_length, turned = config.get("key_length_of_heads", config.get("key_length")), config.get("qk_rope_head_dim")
+    if isinstance(key_length, int) and isinstance(turned, int):
+        derived["qk_nope_head_dim"] = key_length - turned
+    rope = config["rope_parameters"]
+    if "mscale_all_dim" in rope:  # its writers store a tenth of it, and published models have a mscale that is the same
+        growth = round(10 * rope["mscale_all_dim"], 6)
+        derived["rope_parameters"] = {**rope, "mscale": growth, "mscale_all_dim": growth}
+    return derived
+
+
 def _qwen35(config: Mapping[str, Any]) -> Mapping[str, Any]:
     derived: dict[str, Any] = {}
     num_layers, num_extra = config.get("num_hidden_layers"), config.get("nextn_predict_layers", 0)
@@ -309,10 +366,27 @@ FAMILIES: dict[str, Family] = {
         {"use_sliding_window": False, "norm_topk_prob": True},
     ),
     "gpt-oss": Family("gpt_oss", _GPT_OSS_TENSORS, _EXPERT_KEYS, derive=_gpt_oss),
+    "deepseek2": Family("deepseek_v2", _DEEPSEEK2_TENSORS, _DEEPSEEK2_KEYS, derive=_deepseek2),
 }
-# What files of an architecture above are that count experts.
-MIXTURES: dict[str, Family] = {
-    "llama": Family("mixtral", _MIXTRAL_TENSORS, _EXPERT_KEYS, {"rope_interleaved": True}),
+# The part that reads text of models that also see. Positions of text alone turn as in the model without eyes.
+FAMILIES |= {"qwen2vl": FAMILIES["qwen2"], "qwen3vl": FAMILIES["qwen3"], "qwen3vlmoe": FAMILIES["qwen3moe"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What files of an architecture above are where a key of theirs says so."""
+
+    family: Family
+    key: str
+    is_meant_by: Callable[[Any], bool]
+
+
+_MIXTRAL = Family("mixtral", _MIXTRAL_TENSORS, _EXPERT_KEYS, {"rope_interleaved": True})
+_DEEPSEEK3 = replace(FAMILIES["deepseek2"], model_type="deepseek_v3")
+_SIGMOID = 2
+VARIANTS: dict[str, Variant] = {
+    "llama": Variant(_MIXTRAL, "expert_count", bool),
+    "deepseek2": Variant(_DEEPSEEK3, "expert_gating_func", lambda value: value == _SIGMOID),
 }
 
 _ROPE_SCALING_KEYS = {
@@ -352,8 +426,10 @@ def family_of(metadata: Mapping[str, Any], *, path: object) -> tuple[str, Family
             f"{path} is a model of the family {architecture!r}; the built-in engine knows {', '.join(FAMILIES)}",
             hint='engine="torch" runs most families',
         )
-    is_mixture = architecture in MIXTURES and metadata.get(f"{architecture}.expert_count")
-    return architecture, (MIXTURES if is_mixture else FAMILIES)[architecture]
+    variant = VARIANTS.get(architecture)
+    if variant is not None and variant.is_meant_by(metadata.get(f"{architecture}.{variant.key}")):
+        return architecture, variant.family
+    return architecture, FAMILIES[architecture]
 
 
 def tensor_name(family: Family, name: str, *, path: object) -> str:
@@ -378,7 +454,8 @@ def config_of(metadata: Mapping[str, Any], tensors: Mapping[str, Tensor], *, pat
     config: dict[str, Any] = {
         theirs: _plain(metadata[key], key, path) for theirs, key in names.items() if key in metadata
     }
-    _check_value_length(metadata, architecture, path)
+    if "attention.value_length" not in family.keys:
+        _check_value_length(metadata, architecture, path)
     num_tokens = len(_vocabulary(metadata, path))
     embeddings = tensors.get("model.embed_tokens.weight")
     if embeddings is None:

@@ -26,7 +26,7 @@ _PIECE_BYTES = 8 << 20
 # What every token passes through alike, what steers the rest, and values: a small share of the numbers, and most of the
 # damage. Next come the projections back from the feed-forward's inside, where a few numbers are far larger than others.
 _SENSITIVE = re.compile(
-    r"embed|lm_head|\brouter\b|\bgate\.weight$|shared_expert_gate|\bin_proj_(a|b|ba)\b|\bv_proj\b|\bkv_b_proj\b"
+    r"embed|lm_head|\brouter\b|\bgate\.weight$|shared_expert_gate|\bin_proj_(a|b|ba)\b|\bv_proj\b|\b(kv|k|v)_b_proj\b"
 )
 _FINER = re.compile(r"\bdown_proj\b|\bw2\b|\bqkv_proj\b")
 _FINER_OUTSIDE = re.compile(r"\b(gate_proj|up_proj|gate_up_proj|w1|w3)\b")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gguf import GGMLQuantizationType
+from gguf.quants import dequantize, quantize
 from safetensors.numpy import load_file, save_file
 
 from driving import GREEDY, continue_greedily, loaded, next_token, next_tokens, start
@@ -108,6 +110,7 @@ def test_a_closed_sequence_leaves_the_others_alone() -> None:
 @pytest.mark.parametrize("name", [
     "llama-tied", "llama3-rope", "mistral-full", "qwen2", "qwen3", "smollm3", "ministral3", "gemma3",
     "phi3-crossing", "phi4-long", "qwen3.5", "qwen3.5-moe", "gemma4", "gemma4-keys-as-values", "gemma4-experts",
+    "deepseek-v2",
 ])  # fmt: skip
 def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
     expected = Expected.of(name)
@@ -117,6 +120,51 @@ def test_gguf_agrees_with_safetensors(name: str, tmp_path: Path) -> None:
         text = continue_greedily(engine, *start(engine, expected.prompt), len(expected.greedy))
     np.testing.assert_allclose(logits, expected.logits, rtol=0, atol=1e-3)
     assert text == expected.greedy
+
+
+@pytest.mark.parametrize("name", ["deepseek-v2", "deepseek-v3"])
+@pytest.mark.parametrize("is_old", [False, True], ids=["a matrix for each head", "one matrix for all heads"])
+def test_gguf_of_deepseek_in_both_layouts(name: str, is_old: bool, tmp_path: Path) -> None:
+    """The file has no key for V3's mscale, which in published models is the same as mscale_all_dim."""
+    expected, folder = Expected.of(name), tmp_path / name
+    shutil.copytree(FAMILIES / name, folder)
+    config = json.loads((folder / "config.json").read_text())
+    if "mscale" in config["rope_parameters"]:
+        config["rope_parameters"]["mscale"] = config["rope_parameters"]["mscale_all_dim"]
+    (folder / "config.json").write_text(json.dumps(config))
+    write_checkpoint(folder, tmp_path / "model.gguf", is_old=is_old)
+    with loaded(folder) as engine:
+        theirs = np.asarray(engine.score(expected.prompt))
+    with loaded(tmp_path / "model.gguf") as engine:
+        ours = np.asarray(engine.score(expected.prompt))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-4)
+
+
+def test_gguf_of_deepseek_with_its_heads_keys_in_blocks(tmp_path: Path) -> None:
+    """Blocks lie along what becomes rows: they are taken apart, and kept in half precision."""
+    config = json.loads((FAMILIES / "deepseek-v2" / "config.json").read_text())
+    config["qk_nope_head_dim"] = plain = 32
+    config |= {"num_experts_per_tok": 6, "topk_group": 3}  # all, so that no rounding makes other experts of a near tie
+    weights, random = load_file(FAMILIES / "deepseek-v2" / "model.safetensors"), np.random.default_rng(5)
+    heads, value_dim, rank, turned = 2, config["v_head_dim"], config["kv_lora_rank"], config["qk_rope_head_dim"]
+    for layer in range(2):
+        name = f"model.layers.{layer}.self_attn"
+        weights[f"{name}.q_proj.weight"] = 0.2 * random.standard_normal((heads * (plain + turned), 32), np.float32)
+        latent = 0.3 * random.standard_normal((heads, plain + value_dim, rank), np.float32)
+        keys = np.ascontiguousarray(latent[:, :plain].swapaxes(1, 2))
+        in_blocks = dequantize(quantize(keys, GGMLQuantizationType.Q8_0), GGMLQuantizationType.Q8_0)
+        latent[:, :plain] = in_blocks.swapaxes(1, 2)
+        weights[f"{name}.kv_b_proj.weight"] = latent.reshape(-1, rank)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_file(weights, tmp_path / "model.safetensors")
+    write_checkpoint(tmp_path, tmp_path / "model.gguf", formats={"attn_k_b": "Q8_0"})
+    prompt = Expected.of("deepseek-v2").prompt
+    with loaded(tmp_path) as engine:
+        expected = np.asarray(engine.score(prompt))
+    with loaded(tmp_path / "model.gguf") as engine:
+        found = np.asarray(engine.score(prompt))
+    assert expected.std() > 1
+    np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)
 
 
 def test_gguf_of_gemma2_divides_queries_by_the_size_of_a_head(tmp_path: Path) -> None:

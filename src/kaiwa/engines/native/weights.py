@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kaiwa.engines.native import quantized
-from kaiwa.engines.native._native import Matrix, ThreadPool, Vector
+from kaiwa.engines.native._native import Matrix, ThreadPool, Vector, unpack
 from kaiwa.errors import UnsupportedModel, UnusableFile
 from kaiwa.events import Progress
 from kaiwa.weights.checkpoint import Checkpoint, Tensor
+from kaiwa.weights.formats import FORMATS
 from kaiwa.weights.quantized import QuantizedTensor
 
 Arrange = Callable[[Tensor], Sequence[Tensor]]
@@ -83,6 +85,19 @@ class Weights:
             stack.append(matrices)
         return stack
 
+    def joined(self, name: str, shape: tuple[int, int, int], *, is_turned: bool = False) -> Matrix:
+        """The matrices that lie one after another in this tensor as one, below each other.
+
+        `is_turned` takes each with rows for columns. Numbers in blocks, which lie along rows, become halves then.
+        """
+        whole = self._tensor(name, shape)
+        count, rows, columns = shape
+        if not is_turned:
+            return self._pack(replace(whole, shape=(count * rows, columns)), count * rows, columns)
+        parts = [_turned(whole.part(index)) for index in range(count)]
+        data = memoryview(b"".join(part.data for part in parts))
+        return self._pack(replace(parts[0], shape=(count * columns, rows), data=data), count * columns, rows)
+
     def numbers(self, name: str) -> list[float] | None:
         """A small tensor as plain numbers, or None where the checkpoint has none."""
         tensor = self._checkpoint.tensors.get(name)
@@ -132,6 +147,14 @@ def vector_of(numbers: Iterable[float]) -> Vector:
     """Numbers that no tensor holds as they are, as a norm's weight."""
     packed = array("f", numbers)
     return Matrix("F32", packed.tobytes(), 1, len(packed)).to_vector()
+
+
+def _turned(tensor: Tensor) -> Tensor:
+    if FORMATS[tensor.format].block_size > 1:
+        numbers = unpack(tensor.format, tensor.data, *tensor.shape).cast("B").cast("f")
+        halves = struct.pack(f"<{len(numbers)}e", *numbers)
+        tensor = replace(tensor, format="F16", data=memoryview(halves))
+    return tensor.transposed()
 
 
 def _words(shape: tuple[int, ...]) -> str:

@@ -33,6 +33,11 @@ def record_with(program: Program, config: Mapping[str, Any], weights: Weights, r
     """Write a model's steps down, whose experts are chosen in this way."""
     if config.get("attention_bias") or config.get("mlp_bias"):
         raise UnsupportedModel("this DeepSeek has biases, which Kaiwa does not know yet", hint='engine="torch" runs it')
+    if config["rope_parameters"].get("llama_4_scaling_beta"):
+        raise UnsupportedModel(
+            "queries of this DeepSeek grow with their position (llama_4_scaling_beta), which Kaiwa does not know yet",
+            hint='engine="torch" runs it from safetensors, engine="llama-cpp" from GGUF',
+        )
     hidden, vocab, eps = config["hidden_size"], config["vocab_size"], config["rms_norm_eps"]
     embeddings = weights.matrix("model.embed_tokens.weight", vocab, hidden)
     x, heads = program.embed(embeddings), _heads(config)
@@ -89,16 +94,33 @@ def _attention(
         normed = program.rms_norm(q, weights.vector(f"{name}.q_a_layernorm.weight", query_rank), LATENT_EPS)
         (q,) = program.linear(normed, [_project(weights, f"{name}.q_b_proj", count * dim, query_rank)], is_precise=True)
     normed = program.rms_norm(latent, weights.vector(f"{name}.kv_a_layernorm.weight", rank), LATENT_EPS)
-    both = plain + value_dim
-    (kv,) = program.linear(normed, [_project(weights, f"{name}.kv_b_proj", count * both, rank)], is_precise=True)
+    keys_part, values_part = _keys_and_values(program, weights, normed, name, count, (plain, value_dim, rank))
     # What turns comes first in a head.
     queries = program.regroup([Part(q, dim, plain, turned), Part(q, dim, 0, plain)], count, dim)
-    keys = program.regroup([Part(key, 0, 0, turned), Part(kv, both, 0, plain)], count, dim)
-    values = program.regroup([Part(kv, both, plain, value_dim)], count, dim)
+    keys = program.regroup([Part(key, 0, 0, turned), keys_part], count, dim)
+    values = program.regroup([values_part], count, dim)
     attended = program.attention(queries, keys, values, layer, heads)
     found = program.regroup([Part(attended, dim, 0, value_dim)], count, value_dim)
     (x,) = program.linear(found, [_project(weights, f"{name}.o_proj", hidden, count * value_dim)], onto=x)
     return x
+
+
+def _keys_and_values(
+    program: Program, weights: Weights, latent: Normed, name: str, count: int, sizes: tuple[int, int, int]
+) -> tuple[Part, Part]:
+    """What each head makes of the latent: the part of its key that does not turn, and its value."""
+    plain, value_dim, rank = sizes
+    if f"{name}.kv_b_proj.weight" in weights:
+        both = plain + value_dim
+        (kv,) = program.linear(latent, [_project(weights, f"{name}.kv_b_proj", count * both, rank)], is_precise=True)
+        return Part(kv, both, 0, plain), Part(kv, both, plain, value_dim)
+    # GGUF files since 2025, for engines that bring queries to the latent instead
+    halves = [
+        Projection(weights.joined(f"{name}.k_b_proj.weight", (count, rank, plain), is_turned=True)),
+        Projection(weights.joined(f"{name}.v_b_proj.weight", (count, value_dim, rank))),
+    ]
+    keys, values = program.linear(latent, halves, is_precise=True)
+    return Part(keys, plain, 0, plain), Part(values, value_dim, 0, value_dim)
 
 
 def _mixture(
