@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
+from kaiwa.cli import main
 from kaiwa.sampling import OPTIONS, Sampling
 from kaiwa.terminal.commands import COMMANDS
 from pages import PAGES, ROOT, check_table, code_blocks, markdown_table
@@ -34,6 +36,16 @@ def test_table_of_options(rewrite: bool) -> None:
 def test_table_of_chat_commands(rewrite: bool) -> None:
     rows = [(f"`!{command.name} {command.arguments}".rstrip() + "`", command.help) for command in COMMANDS]
     check_table(CLI, "commands", markdown_table(("command", "what it does"), rows), rewrite=rewrite)
+
+
+@pytest.mark.parametrize("name", main.command_names())
+def test_every_flag_is_documented(name: str) -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    parser = main.Parser(prog=name)
+    importlib.import_module(f"kaiwa.cli.{name}").configure(parser)
+    for flag in parser._option_string_actions:
+        if flag.startswith("--") and flag != "--help":
+            assert re.search(rf"{flag}\b", pages), f"no page says what {flag} of `kaiwa {name}` does"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

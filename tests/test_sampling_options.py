@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaiwa.errors import InvalidOption
-from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
+from kaiwa.sampling import GROUPS, OPTIONS, Sampling, parse_assignment
+
+
+def test_every_option_is_in_one_group() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(option.name for option in OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,15 @@ OPTIONS: tuple[Option, ...] = (
 
 _BY_NAME = {option.name: option for option in OPTIONS}
 
+GROUPS: dict[str, tuple[str, ...]] = {
+    "how the next token is drawn": ("do_sample", "temperature", "top_k", "top_p", "min_p", "seed"),
+    "what is made more or less probable": (
+        "repetition_penalty", "presence_penalty", "frequency_penalty", "logit_bias"
+    ),
+    "where the answer ends": ("max_new_tokens", "stop"),
+}  # fmt: skip
+"""The options as help lists them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:

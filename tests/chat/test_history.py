@@ -22,12 +22,6 @@ SAVED = SavedChat("smollm2:135m", Sampling(temperature=0.2, stop=("END",), seed=
 NOON = datetime(2026, 11, 30, 12, 0)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KAIWA_HOME", str(tmp_path))
-    return tmp_path
-
-
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "new" / "chat.json"
     history.save(path, SAVED)
@@ -54,29 +48,29 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @given(st.text())
 def test_default_names_are_safe_whatever_was_asked(question: str) -> None:
-    path = history.default_path(Chat().asked(question), NOON)
+    path = history.default_path(Chat().asked(question), NOON, Path("chats"))
     assert path.name.startswith("2026-11-30-1200")
     assert path.suffix == ".json"
     assert not set(path.name) & set('/\\:*?"<>|\n\0 ')
     assert len(path.stem) <= len("2026-11-30-1200-") + history.MAX_NAME_LETTERS
 
 
-def test_default_names_are_free(home: Path) -> None:
+def test_default_names_are_free(tmp_path: Path) -> None:
     names = []
     for _ in range(3):
-        path = history.default_path(Chat().asked("What is a cat?"), NOON)
+        path = history.default_path(Chat().asked("What is a cat?"), NOON, tmp_path)
         history.save(path, SAVED)
         names.append(path.name)
     assert names == [f"2026-11-30-1200-what-is-a-cat{end}.json" for end in ("", "-2", "-3")]
-    assert sorted(history.saved_names()) == sorted(names)
+    assert sorted(history.saved_names(tmp_path)) == sorted(names)
 
 
-def test_a_saved_chat_is_found_by_path_and_by_name(home: Path) -> None:
-    kept = home / "chats" / "cats.json"
+def test_a_saved_chat_is_found_by_path_and_by_name(tmp_path: Path) -> None:
+    kept = tmp_path / "chats" / "cats.json"
     history.save(kept, SAVED)
-    assert history.find(str(kept)) == history.find("cats") == history.find("cats.json") == kept
+    assert {history.find(name, kept.parent) for name in (str(kept), "cats", "cats.json")} == {kept}
     with pytest.raises(KaiwaError, match="no saved chat 'cat'") as caught:
-        history.find("cat")
+        history.find("cat", kept.parent)
     assert caught.value.hint == "did you mean 'cats.json'?"
 
 

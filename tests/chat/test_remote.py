@@ -345,6 +345,8 @@ def test_addresses_of_any_length(server: OpenAIServer) -> None:
             assert model.chat("Hi").text == "Hello you"
     assert is_address(server.url)
     assert not is_address("https://huggingface.co/org/name")
+    assert not is_address("https://hf.co/org/name/tree/main")
+    assert is_address("https://hf.company.com/v1")
     assert not is_address("org/name")
 
 

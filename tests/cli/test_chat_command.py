@@ -116,9 +116,41 @@ def test_options_of_a_file(tmp_path: Path) -> None:
         done = piped(Path("tiny"), "Hi\n", server.url, "top_k=7", "--generation-config", str(tmp_path))
         assert (done.returncode, done.stderr) == (0, "")
         assert (server.asked[0]["temperature"], server.asked[0]["top_k"]) == (0.2, 7)
-    done = piped(Path("tiny"), "Hi\n", "--generation-config", str(tmp_path / "none.json"))
-    assert done.returncode == 2
-    assert "cannot be used" in done.stderr
+
+
+def test_options_of_a_repository_on_the_hub(hub_server: HubServer, tmp_path: Path) -> None:
+    hub_server.repos["org/name"] = Repo({"generation_config.json": b'{"top_p": 0.8}', "model.safetensors": b"weights"})
+    environment = {**os.environ, "HF_ENDPOINT": hub_server.url, "HF_HOME": str(tmp_path / "hf")}
+    for endpoint in (hub_server.url, "http://127.0.0.1:9"):  # the second time without a network
+        with OpenAIServer([Said(chunks=text_chunks("Hello"))]).serve() as server:
+            command = [*KAIWA, "chat", server.url, "--generation-config", "org/name"]
+            environment["HF_ENDPOINT"] = endpoint
+            done = subprocess.run(command, input="Hi", capture_output=True, text=True, env=environment, check=False)
+            assert (done.stdout, done.stderr) == ("Hello\n", "")
+            assert server.asked[0]["top_p"] == 0.8
+    assert hub_server.files_asked_for() == ["generation_config.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--temperature", "0.2"], "temperature is written temperature=…, without dashes, and for `kaiwa chat` only"),
+        (["--top-k=5"], "top_k is written top_k=…"),
+        (["--sytem", "x"], "did you mean '--system'?"),
+        (["temprature=1"], "did you mean 'temperature'?"),
+        (["smollm2"], "known are smollm2:1.7b, smollm2:135m, smollm2:360m"),
+        (["--examples-path", "nowhere.yaml"], "write one example a line, as `name: the question`"),
+        (["--generation-config", "nowhere.json"], "pass the path of a generation_config.json"),
+        (["--load", "nowhere"], "saved chats are kept in "),
+    ],
+)
+def test_slips_of_the_finger(arguments: list[str], hint: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "KAIWA_HOME": str(tmp_path)}
+    command = [*KAIWA, "chat", *arguments]
+    done = subprocess.run(command, input="Hi", capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("error: ")
+    assert f"\nhint: {hint}" in done.stderr
 
 
 def test_an_unknown_model_is_a_mistake() -> None:
@@ -174,6 +206,52 @@ def test_a_conversation_in_a_terminal(model_path: Path, tmp_path: Path) -> None:
         assert chat.wait_for_end() == 0
     kept = json.loads((tmp_path / "chats" / "last.json").read_text())
     assert [message["role"] for message in kept["messages"]] == ["user", "assistant"] * 2
+
+
+def test_a_chat_as_transformers_arranges_it(tmp_path: Path) -> None:
+    """With `--user`, `--examples-path` and `--save-folder`."""
+    examples = tmp_path / "examples.yaml"
+    examples.write_text("cats:\n  text: 猫は好きですか\ndogs: And dogs?\n", encoding="utf-8")
+    answers = [Said(chunks=text_chunks("Yes.")), Said(chunks=text_chunks("Very much."))]
+    flags = ["--user", "花子", "--save-folder", str(tmp_path / "kept"), "--examples-path", str(examples)]
+    with (
+        OpenAIServer(answers).serve() as server,
+        terminal([*KAIWA, "chat", "tiny", server.url, *flags], tmp_path) as chat,
+    ):
+        chat.wait_until(lambda: "花子>" in chat.everything.replace("\0", ""), "prompt", 60)
+        chat.type("!example c\t\r")
+        chat.wait_for("Yes.")
+        chat.type("!example nothing\r")
+        chat.wait_for("known are cats, dogs")
+        chat.type("\x04")
+        assert chat.wait_for_end() == 0
+        assert server.asked[0]["messages"] == [{"role": "user", "content": "猫は好きですか"}]
+        kept = tmp_path / "kept" / "last.json"
+        chat.wait_until(lambda: "goes on with this" in chat.everything, "advice")
+        assert str(kept) in chat.everything.replace("\n", "")
+    assert json.loads(kept.read_text())["messages"][-1]["content"] == "Yes."
+
+
+def test_an_answer_goes_on_where_it_was_cut_off(model_path: Path, tmp_path: Path) -> None:
+    question = "Tell me about the sea."
+    whole = piped(model_path, question, "do_sample=False", "max_new_tokens=12").stdout.strip()
+    with terminal([*KAIWA, "chat", str(model_path), "do_sample=False", "max_new_tokens=6"], tmp_path) as chat:
+        chat.wait_for_prompt(60)
+        chat.say("!continue")
+        chat.wait_for("there is no answer to go on with")
+        chat.wait_for_prompt()
+        chat.say(question)
+        chat.wait_for("cut off at max_new_tokens=6; !continue goes on", 60)
+        chat.wait_for_prompt()
+        chat.say("!continue")
+        chat.wait_until(lambda: chat.everything.count("cut off at") == 2, "more of the answer", 60)
+        chat.wait_for_prompt()
+        chat.type("\x04")
+        assert chat.wait_for_end() == 0
+    kept = json.loads((tmp_path / "chats" / "last.json").read_text())["messages"]
+    assert [message["role"] for message in kept] == ["user", "assistant"]
+    assert kept[-1]["content"].strip() == whole
+    assert kept[-1]["finish_reason"] == "length"
 
 
 def test_ctrl_c_stops_the_real_model(model_path: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import kaiwa
 from kaiwa.cli.main import command_names, main
-from kaiwa.sampling import OPTIONS
+from kaiwa.sampling import OPTIONS, Sampling
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -56,15 +56,18 @@ def test_mistakes_are_told_without_a_traceback(
     assert second.startswith(f"hint: {hint}")
 
 
-def test_chat_help_lists_every_option_of_sampling(capsys: pytest.CaptureFixture[str]) -> None:
+def test_chat_help_explains_every_option_of_sampling(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as exit_:
         main(["chat", "-h"])
     assert exit_.value.code == 0
-    text = capsys.readouterr().out
+    text, defaults = capsys.readouterr().out, Sampling().to_dict()
     for option in OPTIONS:
-        assert f"  {option.name} " in text
-        assert option.help in text
-        assert f"{option.range} (default: " in text
+        default = "" if option.kind in ("strings", "biases") else defaults[option.name]
+        assert f"{option.name}={default} {option.help} ({option.range})" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_saved_chat_that_is_missing_is_told_before_the_model_loads(capsys: pytest.CaptureFixture[str]) -> None:

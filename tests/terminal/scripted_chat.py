@@ -92,7 +92,8 @@ def main() -> None:
     from kaiwa.terminal.session import Session
     from kaiwa.terminal.state import ChatState
 
-    Session(ChatState(ScriptedModel()), Screen(), LineEditor(paths.history())).run()
+    state = ChatState(ScriptedModel())
+    Session(state, Screen(), LineEditor(paths.history(), state)).run()
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ memory   98 MB weights + 47 MB cache when the context is full
 context  1,000 tokens
 
 Enter sends, Alt-Enter begins a new line, Ctrl-C stops an answer, Ctrl-D leaves.
-Commands: !help !status !set !system !retry !example !undo !clear !save !load
-!exit
+Commands: !help !status !set !system !retry !continue !example !undo !clear
+!save !load !exit
 
 > hello
 
@@ -183,7 +183,7 @@ def test_options_are_checked_and_used(chat: PseudoTerminal, log: Path) -> None:
     chat.say("!set max_new_tokens=2 top_p=0.5 stop=['a b', 'c']")
     chat.wait_for("set max_new_tokens=2, top_p=0.5, stop=['a b', 'c']")
     chat.say("a longer question")
-    chat.wait_for('cut off at max_new_tokens=2; say "continue"')
+    chat.wait_for("cut off at max_new_tokens=2; !continue goes on")
     assert "'top_p': 0.5" in log.read_text()
     chat.say("!status")
     chat.wait_for("max_new_tokens=2 (model: None)")
@@ -256,7 +256,7 @@ def test_unknown_commands_offer_the_nearest(chat: PseudoTerminal) -> None:
 def test_help_lists_every_command(chat: PseudoTerminal) -> None:
     chat.say("!help")
     chat.wait_for("is typed !!.")
-    for name in ("help", "status", "set", "system", "retry", "undo", "clear", "save", "load", "exit"):
+    for name in ("help", "status", "set", "system", "retry", "continue", "undo", "clear", "save", "load", "exit"):
         assert f"\n!{name} " in chat.everything
 
 

@@ -53,11 +53,17 @@ def test_paths_lead_to_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_near_name_is_offered() -> None:
     error = not_found("smolm2:135m")
     assert str(error) == "there is no model 'smolm2:135m', and no file or folder of that name"
-    assert error.hint.startswith("did you mean 'smollm2:135m'?; or a name on the hub: org/name")
+    assert error.hint.startswith("did you mean 'smollm2:135m'; a name on the hub is written org/name, ")
+    assert not_found("Qwen3-4B").hint.startswith("did you mean 'qwen3:4b'; ")
 
 
-def test_a_far_name_lists_what_is_known() -> None:
-    assert "smollm2:135m" in not_found("xyz").hint
+@pytest.mark.parametrize("name", ["smollm2", "SmolLM2", "smollm2:135", "smollm2:7b"])
+def test_of_a_family_all_sizes_are_offered(name: str) -> None:
+    assert not_found(name).hint.startswith("known are smollm2:1.7b, smollm2:135m, smollm2:360m; ")
+
+
+def test_a_far_name_says_where_all_are() -> None:
+    assert not_found("xyz").hint.startswith("`kaiwa models --known` lists the short names; ")
 
 
 def test_a_path_that_is_not_there_offers_its_neighbour(tmp_path: Path) -> None:

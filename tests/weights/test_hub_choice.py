@@ -37,6 +37,14 @@ def name(text: str) -> HubName:
         ("org/name@abc/m.gguf", HubName("org/name", "abc", file="m.gguf")),
         ("https://huggingface.co/Qwen/Qwen2.5-0.5B", HubName("Qwen/Qwen2.5-0.5B")),
         ("hf.co/org/name:Q8_0", HubName("org/name", quantization="Q8_0")),
+        ("https://hf.co/org/name/", HubName("org/name")),
+        ("https://huggingface.co/org/name?library=transformers#use", HubName("org/name")),
+        ("https://huggingface.co/org/name/tree/main", HubName("org/name")),
+        ("https://huggingface.co/org/name/tree/refs%2Fpr%2F1", HubName("org/name", "refs/pr/1")),
+        ("https://huggingface.co/org/name/tree/main/UD-Q4_K_XL", HubName("org/name", quantization="UD-Q4_K_XL")),
+        ("https://huggingface.co/org/name/blob/v1/sub/m.gguf", HubName("org/name", "v1", file="sub/m.gguf")),
+        ("https://huggingface.co/org/name/resolve/main/m.gguf?download=true", HubName("org/name", file="m.gguf")),
+        ("https://huggingface.co/org/name/blob/main/model.safetensors", HubName("org/name")),
     ],
 )
 def test_names_and_their_parts(text: str, parsed: HubName) -> None:

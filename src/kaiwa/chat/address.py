@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+_SERVER = re.compile(r"https?://(?!(www\.)?(huggingface\.co|hf\.co)(/|$))")
+"""The hub's addresses are those of models."""
+
 
 def is_address(model: object) -> bool:
     """Whether it is the address of a server that speaks OpenAI's API, and no name or path."""
-    return isinstance(model, str) and model.startswith(("http://", "https://")) and "huggingface.co/" not in model
+    return isinstance(model, str) and _SERVER.match(model) is not None

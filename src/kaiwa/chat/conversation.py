@@ -54,6 +54,10 @@ class Chat:
         turn = Turn(self.turns[-1].question, answer, finish_reason)
         return replace(self, turns=(*self.turns[:-1], turn))
 
+    def continued(self, more: str, finish_reason: FinishReason) -> Chat:
+        """With more of the last answer."""
+        return self.answered(self.turns[-1].answer + more if self.turns else more, finish_reason)
+
     def unanswered(self) -> Chat:
         """Without the last answer, so that its question can be asked again."""
         if not self.turns:

@@ -16,7 +16,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kaiwa import paths
 from kaiwa.chat.conversation import Chat
 from kaiwa.errors import InvalidMessages, InvalidOption, KaiwaError, UnusableFile, did_you_mean
 from kaiwa.sampling import Sampling
@@ -41,11 +40,10 @@ class SavedChat:
         return {name: value for name, value in self.sampling.to_dict().items() if value != before[name]}
 
 
-def default_path(chat: Chat, now: datetime) -> Path:
-    """A free file in the folder of saved chats, named by time and first question: `2026-11-30-1620-hi.json`."""
+def default_path(chat: Chat, now: datetime, folder: Path) -> Path:
+    """A free file in a folder of saved chats, named by time and first question: `2026-11-30-1620-hi.json`."""
     words = _safe_name(chat.turns[0].question if chat.turns else "")
     stem = f"{now:%Y-%m-%d-%H%M}" + (f"-{words}" if words else "")
-    folder = paths.chats()
     path = folder / f"{stem}.json"
     count = 1
     while path.exists():
@@ -102,22 +100,21 @@ def _write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def find(name: str) -> Path:
-    """The file that a person means by `name`: a path, or a file in the folder of saved chats.
+def find(name: str, folder: Path) -> Path:
+    """The file that a person means by `name`: a path, or a file in a folder of saved chats.
 
     Raises `KaiwaError` that offers the nearest saved name.
     """
-    for path in (Path(name).expanduser(), typed_path(name), paths.chats() / typed_path(name).name):
+    for path in (Path(name).expanduser(), typed_path(name), folder / typed_path(name).name):
         if path.is_file():
             return path
-    names = saved_names()
-    hint = did_you_mean(typed_path(name).name, names[:5]) if names else f"saved chats are kept in {paths.chats()}"
+    names = saved_names(folder)
+    hint = did_you_mean(typed_path(name).name, names[:5]) if names else f"saved chats are kept in {folder}"
     raise KaiwaError(f"there is no saved chat {name!r}", hint=hint)
 
 
-def saved_names() -> list[str]:
-    """File names in the folder of saved chats, newest first."""
-    folder = paths.chats()
+def saved_names(folder: Path) -> list[str]:
+    """File names in a folder of saved chats, newest first."""
     if not folder.is_dir():
         return []
     files = [path for path in folder.iterdir() if path.suffix == ".json" and not path.name.startswith(".")]

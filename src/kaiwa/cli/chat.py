@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kaiwa import paths
 from kaiwa.chat.address import is_address
 from kaiwa.cli.main import add_engine_arguments, engine_options
 from kaiwa.errors import InvalidOption
 from kaiwa.sampling import OPTIONS, Sampling, parse_assignment
 
 if TYPE_CHECKING:
-    from kaiwa.chat.history import SavedChat
     from kaiwa.chat.model import ChatModel
     from kaiwa.chat.remote import RemoteModel
     from kaiwa.runtime.llm import LLM
@@ -40,12 +40,9 @@ class Request:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
     from kaiwa.runtime.loading import DEFAULT_MODEL, ENGINES
+    from kaiwa.terminal.options_help import options_help
 
-    parser.usage = (
-        "kaiwa chat [MODEL] [ADDRESS] [name=value …] [--system TEXT] [--generation-config FILE] [--load FILE]\n"
-        "                  [--threads N] [--context N] [--quantization NAME] [--kv-dtype NAME]\n"
-        "                  [--engine NAME] [--url ADDRESS]"
-    )
+    parser.usage = "kaiwa chat [MODEL] [ADDRESS] [name=value …] [flags]"
     parser.add_argument(
         "words",
         nargs="*",
@@ -53,31 +50,38 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"a model's name (also on the Hugging Face Hub), a .gguf file or a folder with config.json "
         f"(default: {DEFAULT_MODEL}); then options of sampling, listed below",
     )
-    parser.add_argument("--system", "--system-prompt", metavar="TEXT", help="the system prompt")
-    parser.add_argument(
-        "--generation-config", metavar="FILE", help="options of sampling from a generation_config.json, or its folder"
+    chat = parser.add_argument_group("the conversation")
+    chat.add_argument("--system", "--system-prompt", metavar="TEXT", help="the system prompt")
+    chat.add_argument("--load", metavar="FILE", help="go on with a saved chat and its options")
+    chat.add_argument("--save-folder", metavar="FOLDER", help="where !save keeps chats (default: Kaiwa's own)")
+    chat.add_argument("--examples-path", metavar="FILE", help="questions for !example: a YAML file, a name with each")
+    chat.add_argument("--user", metavar="NAME", default="", help="a name for you, to stand at the prompt")
+    chat.add_argument(
+        "--generation-config",
+        metavar="FILE",
+        help="options of sampling from a generation_config.json, its folder, or a name on the hub",
     )
-    parser.add_argument("--load", metavar="FILE", help="go on with a saved chat and its options")
-    add_engine_arguments(parser)
-    parser.add_argument("--engine", metavar="NAME", help=f"what runs the model: {', '.join(ENGINES)} (default: auto)")
-    parser.add_argument(
+    here = parser.add_argument_group("a model on this machine")
+    add_engine_arguments(here)
+    here.add_argument("--engine", metavar="NAME", help=f"what runs the model: {', '.join(ENGINES)} (default: auto)")
+    there = parser.add_argument_group("a model on a server")
+    there.add_argument(
         "--url",
         metavar="ADDRESS",
         help="chat with a model on a server that speaks OpenAI's API; MODEL is its name there, and the variable "
         "KAIWA_API_KEY has the key",
     )
-    parser.epilog = _options_help()
-
-
-def _options_help() -> str:
-    defaults = Sampling().to_dict()
-    width = max(len(option.name) for option in OPTIONS)
-    lines = ["options of sampling (name=value); what a model asks for itself comes before the default given here:"]
-    for option in OPTIONS:
-        default = "none" if option.kind in ("strings", "biases") else defaults[option.name]
-        lines.append(f"  {option.name:{width}}  {option.help}")
-        lines.append(f"  {'':{width}}  {option.range} (default: {default})")
-    return "\n".join([*lines, "", "examples:", *_EXAMPLES])
+    parser.epilog = "\n".join(
+        [
+            "options of sampling, as name=value; what a model asks for itself comes before",
+            "the defaults given here",
+            "",
+            *options_help(shutil.get_terminal_size().columns - 2),
+            "",
+            "examples:",
+            *_EXAMPLES,
+        ]
+    )
 
 
 _EXAMPLES = (
@@ -93,10 +97,10 @@ def parse(words: list[str]) -> Request:
     """The model and the options among the words of the command line.
 
     The first word is the model unless it is an assignment; a path that exists is a path, even with a `=` in it. Behind
-    it may stand the address of a server. `stop_strings` is transformers' name of `stop`.
+    it, or in its place, may stand the address of a server. `stop_strings` is transformers' name of `stop`.
     """
-    is_option = not words or (_ASSIGNMENT.match(words[0]) and not Path(words[0]).exists())
-    model, assignments = (None, list(words)) if is_option else (words[0], words[1:])
+    is_none = not words or is_address(words[0]) or (_ASSIGNMENT.match(words[0]) and not Path(words[0]).exists())
+    model, assignments = (None, list(words)) if is_none else (words[0], words[1:])
     url = assignments.pop(0) if assignments and is_address(assignments[0]) else None
     options: dict[str, Any] = {}
     for word in assignments:
@@ -113,57 +117,72 @@ def run(arguments: argparse.Namespace) -> int:
     if request.url is not None:
         arguments.url = request.url
     request.options.update({**_options_of(arguments.generation_config), **request.options})
-    saved = _saved(arguments.load)
+    begin = _beginning(request, arguments)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        _talk(request, saved, arguments)
+        _talk(request, begin, arguments)
     else:
-        _answer(request, saved, arguments)
+        _answer(request, begin, arguments)
     return 0
 
 
 def _options_of(name: str | None) -> dict[str, Any]:
-    """The options of sampling that a file of transformers has; what else it says is left.
-
-    Raises `InvalidOption` where it cannot be read.
-    """
+    """The options of sampling that a `generation_config.json` has; what else it says is left."""
     if name is None:
         return {}
-    path = Path(name).expanduser()
-    file = path / "generation_config.json" if path.is_dir() else path
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        found = Sampling.from_generation_config(content)
-    except (OSError, ValueError, AttributeError) as error:
-        raise InvalidOption(f"--generation-config {name} cannot be used: {error}", hint="it is a JSON file") from error
+    from kaiwa.weights import generation_config
+
+    content = generation_config.read(name)
+    found = Sampling.from_generation_config(content)
     return {option.name: getattr(found, option.name) for option in OPTIONS if content.get(option.name) is not None}
 
 
-def _saved(name: str | None) -> SavedChat | None:
+def _beginning(request: Request, arguments: argparse.Namespace) -> Callable[[ChatModel], ChatState]:
+    """What makes a chat of the model, once that is loaded; the files that it begins with are read now.
+
+    It begins with the conversation and the options of `--load`, and over them those that are typed.
+    """
     from kaiwa.chat import history
+    from kaiwa.terminal import examples
+    from kaiwa.terminal.state import ChatState
 
-    return None if name is None else history.load(history.find(name))
+    folder = paths.chats() if arguments.save_folder is None else Path(arguments.save_folder).expanduser()
+    questions = examples.EXAMPLES
+    if arguments.examples_path is not None:
+        questions = examples.read(Path(arguments.examples_path).expanduser())
+    saved = None if arguments.load is None else history.load(history.find(arguments.load, folder))
+
+    def begin(model: ChatModel) -> ChatState:
+        state = ChatState(model, user=arguments.user, folder=folder, examples=questions)
+        if saved is not None:
+            state.chat, state.options = saved.chat, saved.options_beside(model.sampling)
+        if arguments.system is not None:
+            state.chat = state.chat.with_system(arguments.system)
+        state.options |= request.options
+        return state
+
+    return begin
 
 
-def _talk(request: Request, saved: SavedChat | None, arguments: argparse.Namespace) -> None:
+def _talk(request: Request, begin: Callable[[ChatModel], ChatState], arguments: argparse.Namespace) -> None:
     with _load(request, arguments, meanwhile=_import_session) as model:
-        from kaiwa import paths
         from kaiwa.terminal.line_editor import LineEditor
         from kaiwa.terminal.screen import Screen
         from kaiwa.terminal.session import Session
 
-        Session(_beginning(request, saved, arguments, model), Screen(), LineEditor(paths.history())).run()
+        state = begin(model)
+        Session(state, Screen(), LineEditor(paths.history(), state)).run()
 
 
 def _import_session() -> None:
     import kaiwa.terminal.session  # noqa: F401  the slow imports, while the model loads
 
 
-def _answer(request: Request, saved: SavedChat | None, arguments: argparse.Namespace) -> None:
+def _answer(request: Request, begin: Callable[[ChatModel], ChatState], arguments: argparse.Namespace) -> None:
     from kaiwa.terminal import pipe
 
     question = pipe.read_question()
     with _load(request, arguments) as model:
-        state = _beginning(request, saved, arguments, model)
+        state = begin(model)
         pipe.answer(model, state.chat.asked(question), state.options)
 
 
@@ -198,16 +217,3 @@ def _check_url(arguments: argparse.Namespace) -> None:
         if arguments.url is not None and getattr(arguments, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise InvalidOption(f"{flag} is for models on this machine", hint=f"leave out --url or {flag}")
-
-
-def _beginning(request: Request, saved: SavedChat | None, arguments: argparse.Namespace, model: ChatModel) -> ChatState:
-    """The conversation and the options to begin with: those of `--load`, and over them those that are typed."""
-    from kaiwa.terminal.state import ChatState
-
-    state = ChatState(model)
-    if saved is not None:
-        state.chat, state.options = saved.chat, saved.options_beside(model.sampling)
-    if arguments.system is not None:
-        state.chat = state.chat.with_system(arguments.system)
-    state.options |= request.options
-    return state

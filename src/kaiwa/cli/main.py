@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Protocol, cast
 import kaiwa
 from kaiwa import cli
 from kaiwa.errors import InvalidMessages, InvalidOption, KaiwaError, ModelNotFound, did_you_mean
+from kaiwa.sampling import OPTIONS
 
 FAILURE = 1
 MISTAKE = 2
@@ -47,7 +48,10 @@ class Parser(argparse.ArgumentParser):
         words = message.removeprefix("unrecognized arguments: ").split()
         if len(words) == len(message.split()) or not words or not words[0].startswith("-"):
             return ""
-        near = did_you_mean(words[0].partition("=")[0], self._option_string_actions)
+        flag = words[0].partition("=")[0]
+        if (name := flag.lstrip("-").replace("-", "_")) in (option.name for option in OPTIONS):
+            return f"{name} is written {name}=…, without dashes, and for `kaiwa chat` only; "
+        near = did_you_mean(flag, self._option_string_actions)
         return f"{near}; " if near.startswith("did") else ""
 
 
@@ -87,7 +91,7 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+def add_engine_arguments(parser: argparse._ActionsContainer) -> None:
     """How a model on this machine is held in memory."""
     from kaiwa.weights.quantize import RECIPES
 

@@ -17,7 +17,7 @@ from kaiwa.sampling import OPTIONS, parse_assignment
 from kaiwa.terminal import words
 from kaiwa.terminal.answer import AnswerView
 from kaiwa.terminal.examples import EXAMPLES
-from kaiwa.terminal.screen import PROMPT, Screen
+from kaiwa.terminal.screen import Screen
 from kaiwa.terminal.state import ChatState
 
 
@@ -26,6 +26,7 @@ class Outcome(Enum):
 
     STAY = "stay"
     RETRY = "retry"
+    CONTINUE = "continue"
     ASK = "ask"
     """The question that the state has."""
     LEAVE = "leave"
@@ -137,7 +138,7 @@ def _save_over(state: ChatState, screen: Screen, argument: str) -> Outcome:
 def _write(state: ChatState, screen: Screen, path: Path | None, *, overwrite: bool) -> Outcome:
     if not state.chat.turns:
         raise KaiwaError("there is nothing to save: the conversation is empty")
-    path = path or history.default_path(state.chat, datetime.now())
+    path = path or history.default_path(state.chat, datetime.now(), state.folder)
     existed = path.exists()
     if existed and not overwrite:
         raise KaiwaError(f"{path} exists already", hint=f"choose another name, or replace it with !save! {path}")
@@ -149,27 +150,27 @@ def _write(state: ChatState, screen: Screen, path: Path | None, *, overwrite: bo
 
 def _load(state: ChatState, screen: Screen, argument: str) -> Outcome:
     if not argument:
-        names = history.saved_names()[:5]
+        names = history.saved_names(state.folder)[:5]
         hint = f"the last ones are {', '.join(names)}" if names else "nothing has been saved yet"
         raise KaiwaError("!load needs to know which file", hint=hint)
-    path = history.find(argument)
+    path = history.find(argument, state.folder)
     saved = history.load(path)
     state.replace_chat(saved.chat)
     state.options = saved.options_beside(state.model.sampling)
     screen.note(f"loaded {_questions(saved.chat)} from {path}")
     if saved.model != state.model.card.name:
         screen.note(f"{saved.model} answered there; {state.model.card.name} goes on")
-    show_last_turn(screen, saved.chat)
+    show_last_turn(screen, state)
     return Outcome.STAY
 
 
-def show_last_turn(screen: Screen, chat: Chat) -> None:
+def show_last_turn(screen: Screen, state: ChatState) -> None:
     """The last question and answer, to remember where a conversation was."""
-    if not chat.turns:
+    if not state.chat.turns:
         return
-    turn = chat.turns[-1]
+    turn = state.chat.turns[-1]
     screen.say()
-    screen.say(f"{PROMPT}{turn.question}", style="note")
+    screen.say(f"{state.prompt}{turn.question}", style="note")
     if turn.answer:
         screen.say()
         with AnswerView(screen) as view:
@@ -189,6 +190,12 @@ def _freedom(state: ChatState) -> str:
     if not state.sampling.is_greedy:
         return "seed=None"
     return "temperature=0.7" if state.sampling.do_sample else "do_sample=True"
+
+
+def _continue(state: ChatState, screen: Screen, argument: str) -> Outcome:
+    if not state.chat.turns or not state.chat.turns[-1].is_answered:
+        raise KaiwaError("there is no answer to go on with", hint="ask a question first")
+    return Outcome.CONTINUE
 
 
 def _undo(state: ChatState, screen: Screen, argument: str) -> Outcome:
@@ -213,11 +220,11 @@ def _shortened(text: str, limit: int = 60) -> str:
 
 
 def _example(state: ChatState, screen: Screen, argument: str) -> Outcome:
-    if argument not in EXAMPLES:
+    if argument not in state.examples:
         what = f"there is no example {argument!r}" if argument else "!example needs to know which"
-        raise KaiwaError(what, hint=did_you_mean(argument, EXAMPLES))
-    state.question = EXAMPLES[argument]
-    screen.say(f"{PROMPT}{state.question}", style="note")
+        raise KaiwaError(what, hint=did_you_mean(argument, state.examples))
+    state.question = state.examples[argument]
+    screen.say(f"{state.prompt}{state.question}", style="note")
     return Outcome.ASK
 
 
@@ -231,6 +238,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("set", "name=value …", "change sampling options; without any, list them", _set),
     Command("system", "TEXT", "set the system prompt; without text, show it", _system),
     Command("retry", "", "answer the last question anew", _retry),
+    Command("continue", "", "go on with an answer that was stopped or cut off, where it ended", _continue),
     Command("example", "NAME", f"ask a question to try the model with: {', '.join(EXAMPLES)}", _example),
     Command("undo", "", "remove the last question and its answer", _undo),
     Command("clear", "", "begin a new conversation", _clear),

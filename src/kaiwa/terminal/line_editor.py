@@ -13,24 +13,25 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import CompleteStyle
+from prompt_toolkit.utils import get_cwidth
 
 from kaiwa.chat.history import saved_names
 from kaiwa.sampling import OPTIONS
 from kaiwa.terminal.commands import COMMANDS
-from kaiwa.terminal.screen import PROMPT
+from kaiwa.terminal.state import ChatState
 
 
 class LineEditor:
     """Reads messages and commands. `history_path` is made where it does not exist, readable by its owner only."""
 
-    def __init__(self, history_path: Path) -> None:
+    def __init__(self, history_path: Path, state: ChatState) -> None:
         history, self.history_problem = _history(history_path)
         self._session: PromptSession[str] = PromptSession(
-            message=[("bold", PROMPT)],
-            prompt_continuation=" " * len(PROMPT),
+            message=[("bold", state.prompt)],
+            prompt_continuation=" " * get_cwidth(state.prompt),
             multiline=True,
             history=history,
-            completer=CommandCompleter(),
+            completer=CommandCompleter(state),
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
             key_bindings=_key_bindings(),
@@ -82,7 +83,10 @@ def _key_bindings() -> KeyBindings:
 
 
 class CommandCompleter(Completer):
-    """Names of commands, of options behind `!set`, and of saved chats behind `!load`."""
+    """Names of commands, of options behind `!set`, of examples, and of saved chats behind `!load`."""
+
+    def __init__(self, state: ChatState) -> None:
+        self._state = state
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         line = document.text_before_cursor
@@ -94,7 +98,9 @@ class CommandCompleter(Completer):
         elif name == "!set":
             yield from _beginning_with(argument.rpartition(" ")[2], (f"{option.name}=" for option in OPTIONS))
         elif name == "!load":
-            yield from _beginning_with(argument, saved_names())
+            yield from _beginning_with(argument, saved_names(self._state.folder))
+        elif name == "!example":
+            yield from _beginning_with(argument, self._state.examples)
 
 
 def _beginning_with(start: str, names: Iterable[str]) -> Iterator[Completion]:

@@ -13,8 +13,6 @@ from rich.theme import Theme
 
 from kaiwa.errors import KaiwaError
 
-PROMPT = "> "
-
 THEME = Theme(
     {
         "name": "bold",

@@ -79,7 +79,7 @@ class Session:
         screen.note("Commands: " + " ".join(f"!{command.name}" for command in COMMANDS if command.name.isalpha()))
         if self._line_editor.history_problem:
             screen.note(self._line_editor.history_problem)
-        show_last_turn(screen, self._state.chat)
+        show_last_turn(screen, self._state)
         screen.say()
 
     def _turn(self) -> bool:
@@ -105,6 +105,8 @@ class Session:
             outcome = Outcome.STAY
         if outcome is Outcome.RETRY:
             self._answer(self._state.chat.unanswered())
+        elif outcome is Outcome.CONTINUE:
+            self._answer(self._state.chat, is_continued=True)
         elif outcome is Outcome.ASK:
             self._ask(self._state.question)
         elif outcome is Outcome.STAY:
@@ -115,13 +117,17 @@ class Session:
         if not self._answer(self._state.chat.asked(question)):
             self._draft = "!" + question if question.startswith("!") else question
 
-    def _answer(self, chat: Chat) -> bool:
-        """Let the model answer the last question of `chat` and go on with it; without one, leave all as it was."""
+    def _answer(self, chat: Chat, *, is_continued: bool = False) -> bool:
+        """Let the model answer the last question of `chat` and go on with it; without one, leave all as it was.
+
+        `is_continued` goes on with the last answer instead.
+        """
         self._screen.say()
-        written = self._write(chat)
+        written = self._write(chat, is_continued=is_continued)
         if written.is_answer:
             reason = written.finished.finish_reason if written.finished else "cancelled"
-            self._state.chat = chat.answered(written.text, reason)
+            added = chat.continued if is_continued else chat.answered
+            self._state.chat = added(written.text, reason)
             self._state.last = written.finished
         if written.text:
             self._screen.say()
@@ -129,14 +135,15 @@ class Session:
         self._screen.say()
         return written.is_answer
 
-    def _write(self, chat: Chat) -> _Written:
+    def _write(self, chat: Chat, *, is_continued: bool) -> _Written:
         """Show the model's answer as it comes, until it ends, fails or is stopped."""
         written = _Written()
+        options = {**self._state.options, **({"continue_final_message": True} if is_continued else {})}
         try:
             with ExitStack() as stack:
                 stop = stack.enter_context(StopKey())
                 view = stack.enter_context(AnswerView(self._screen))
-                events = self._state.model.stream(chat.messages(), **self._state.options)
+                events = self._state.model.stream(chat.messages(), **options)
                 stack.enter_context(closing(cast(Any, events)))
                 for event in events:
                     written.add(event)
@@ -170,9 +177,10 @@ class Session:
         state = self._state
         if not state.chat.turns or state.chat == state.saved_chat:
             return
-        path = paths.chats() / f"{LAST_CHAT}.json"
+        path = state.folder / f"{LAST_CHAT}.json"
         history.save(path, SavedChat(state.model.card.name, state.sampling, state.chat), overwrite=True)
-        self._screen.note(f"kaiwa chat --load {LAST_CHAT} goes on with this conversation")
+        name = LAST_CHAT if state.folder == paths.chats() else str(path)
+        self._screen.note(f"kaiwa chat --load {name} goes on with this conversation")
 
 
 def _show(view: AnswerView, event: Event) -> None:

@@ -11,7 +11,7 @@ from kaiwa.sampling import Sampling
 
 GAUGE_WIDTH = 20
 UNITS = ("kB", "MB", "GB", "TB")
-KEPT = "what is written stays in the conversation, !retry answers anew"
+KEPT = "what is written stays in the conversation (!continue goes on, !retry answers anew)"
 STOPPED = f"stopped; {KEPT}"
 STOPPED_EARLY = "stopped before the first word; the question waits at the prompt"
 
@@ -114,5 +114,5 @@ def why_it_ended(finished: Finished, sampling: Sampling, context_length: int) ->
         return ""
     limit = sampling.max_new_tokens
     if limit is not None and finished.usage.generated_tokens >= limit:
-        return f'cut off at max_new_tokens={limit}; say "continue", or allow more with !set max_new_tokens={limit * 4}'
+        return f"cut off at max_new_tokens={limit}; !continue goes on, !set max_new_tokens={limit * 4} allows more"
     return f"cut off: the context of {context_length:,} tokens is full; !undo or !clear makes room"

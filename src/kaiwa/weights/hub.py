@@ -157,8 +157,17 @@ def _not_found(model: str, path: Path) -> ModelNotFound:
         return ModelNotFound(f"there is no file or folder {model}", hint=_near_path(path))
     return ModelNotFound(
         f"there is no model {model!r}, and no file or folder of that name",
-        hint=f"{did_you_mean(model, known_names())}; or a name on the hub: {hub_name.EXPECTED}",
+        hint=f"{_near_name(model.lower())}; a name on the hub is written {hub_name.EXPECTED}",
     )
+
+
+def _near_name(model: str) -> str:
+    """The sizes of a family that is known, or the short name that comes nearest, or where to find all."""
+    known = known_names()
+    if sizes := [name for name in known if name.partition(":")[0] == model.partition(":")[0]]:
+        return f"known are {', '.join(sizes)}"
+    near = did_you_mean(model, known)
+    return near.removesuffix("?") if near.startswith("did") else "`kaiwa models --known` lists the short names"
 
 
 def _near_path(path: Path) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from kaiwa.errors import ModelNotFound
+from kaiwa.errors import ModelNotFound, did_you_mean
 from kaiwa.events import Progress
 from kaiwa.weights import hub_cache, hub_fetch
 from kaiwa.weights.hub_choice import Choice, choose
@@ -38,6 +38,27 @@ def fetch(name: HubName, *, token: str | None, on_progress: Callable[[Progress],
     snapshot = hub_fetch.fetch(client, repository, choice.files, folder, on_progress=on_progress)
     folder.note(name.revision, repository.commit)
     return _keep(name, repository, choice, snapshot)
+
+
+def fetch_file(name: HubName, file: str) -> Path:
+    """One file of a repository that is of use without a model; offline, as it was fetched last.
+
+    Raises `ModelNotFound` where there is none, and what `fetch` raises.
+    """
+    folder = hub_cache.folder(name.repo)
+    client = HubClient()
+    try:
+        repository = client.look_up(name.repo, name.revision)
+    except Unreachable:
+        place = folder.snapshot(folder.commit_of(name.revision) or name.revision) / file
+        if place.is_file():
+            return place
+        raise
+    if file not in repository.files:
+        raise ModelNotFound(f"{name.repo} has no file {file!r}", hint=did_you_mean(file, repository.files))
+    snapshot = hub_fetch.fetch(client, repository, [file], folder, on_progress=lambda progress: None)
+    folder.note(name.revision, repository.commit)
+    return snapshot / file
 
 
 def _keep(name: HubName, repository: Repository, choice: Choice, snapshot: Path) -> Receipt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from kaiwa.errors import InvalidOption
 
@@ -11,8 +12,9 @@ _PART = r"[A-Za-z0-9][\w.-]*"
 _CHOICE = r":(?P<quantization>[\w.-]+)|/(?P<file>\S+\.gguf)"
 _NAME = re.compile(rf"(?P<repo>{_PART}/{_PART})(@(?P<revision>[^:@\s]+?))?({_CHOICE})?")
 _FILE_ENDINGS = (".gguf", ".safetensors", ".bin", ".pt", ".json")
-_ADDRESSES = ("https://huggingface.co/", "https://hf.co/", "hf.co/", "huggingface.co/", "hf://")
-EXPECTED = "org/name, org/name:Q4_K_M, org/name/file.gguf, each with @revision after org/name"
+_ADDRESS = re.compile(r"((https?://)?(www\.)?(huggingface\.co|hf\.co)/|hf://)(?P<path>[^?#]*)([?#].*)?")
+_PAGE = re.compile(rf"(?P<repo>{_PART}/{_PART})/(tree|blob|resolve|raw)/(?P<revision>[^/]+)(/(?P<inside>.+))?")
+EXPECTED = "org/name, org/name:Q4_K_M or org/name/file.gguf, with @revision after org/name where wanted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,12 @@ class HubName:
 def parse(text: str, *, revision: str | None = None) -> HubName | None:
     """The parts of a name, or None where the text is none. `revision` says it apart from the text.
 
-    `org/name.gguf` is a path and no name; the page's address in a browser is a name as well.
+    `org/name.gguf` is a path and no name. The address of a page or a file, as a browser shows it, is a name as well.
 
     Raises `InvalidOption` for a revision that cannot be one.
     """
-    for address in _ADDRESSES:
-        text = text.removeprefix(address)
+    if address := _ADDRESS.fullmatch(text):
+        text = _name_of_page(address["path"].strip("/"))
     found = _NAME.fullmatch(text)
     if found is None or ".." in text:
         return None
@@ -52,6 +54,20 @@ def parse(text: str, *, revision: str | None = None) -> HubName | None:
         name = replace(name, revision=revision)
     _check_revision(name.revision)
     return name
+
+
+def _name_of_page(path: str) -> str:
+    """The name that the path of a page stands for: `org/name/blob/main/file.gguf`, `org/name/tree/main/Q4_K_M`."""
+    page = _PAGE.fullmatch(path)
+    if page is None:
+        return unquote(path)
+    repo = f"{page['repo']}@{unquote(page['revision'])}"
+    inside = unquote(page["inside"] or "")
+    if inside.endswith(".gguf"):
+        return f"{repo}/{inside}"
+    # Large repositories have a folder for each quantization; any other file stands for the model that it is part of.
+    is_folder = bool(inside) and not inside.endswith(_FILE_ENDINGS)
+    return f"{repo}:{inside.rpartition('/')[2]}" if is_folder else repo
 
 
 def _check_revision(revision: str) -> None:
