@@ -52,6 +52,7 @@ THIRD_PARTY = {
     "tokenizers": ("text",),
     "prompt_toolkit": ("terminal",),
     "rich": ("terminal", "cli"),
+    "yaml": ("terminal",),
     "starlette": ("server", "apps"),
     "uvicorn": ("server", "apps"),
     "sqlalchemy": ("apps",),
