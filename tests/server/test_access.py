@@ -14,7 +14,7 @@ from kaiwa.engines.engine import Slice
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.server.logs import LineFormatter
 from live import MODEL, Live, serve
-from small_model import END, echoes
+from small_model import END, echoes, says
 
 SECRET = "my name is Sato"
 
@@ -108,3 +108,15 @@ def test_metrics() -> None:
     assert values["kaiwa_requests_in_flight"] == values["kaiwa_requests_waiting"] == "0"
     assert values['kaiwa_model_loaded{model="small"}'] == "1"
     assert int(values["process_resident_memory_bytes"]) > 10**7
+
+
+def test_pieces_that_come_together_share_the_time_since_those_before() -> None:
+    with serve(says("x" * 60, delay_s=0.003)) as live:
+        for _ in range(2):  # the first answer teaches how long a step takes
+            live.ask(stream=True)
+        with live.http() as client:
+            lines = client.get("/metrics").text.splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    name = "kaiwa_inter_token_seconds"
+    assert int(values[f'{name}_count{{model="small"}}']) == 2 * 59
+    assert int(values[f'{name}_bucket{{model="small",le="0.001"}}']) < 12, "no token comes after no time at all"

@@ -12,6 +12,7 @@ from kaiwa.errors import OutOfMemory
 from kaiwa.events import Event
 from kaiwa.runtime.draft import Draft, Drafter
 from kaiwa.runtime.job import State
+from kaiwa.runtime.outbox import Outbox
 from kaiwa.runtime.prefix_cache import SHARED, Known, PrefixCache
 from kaiwa.runtime.prefix_store import PrefixStore
 from kaiwa.runtime.radix_tree import common_prefix
@@ -51,6 +52,7 @@ class Batcher:
         self.scheduler: Scheduler[Request] = Scheduler(
             max_step_tokens=engine.info.max_step_tokens, max_running=self._max_running
         )
+        self._outbox = Outbox()
         self.num_begun = 0
         """Requests that wait no longer, or were stopped while they waited."""
         self._service_s = 0.0
@@ -83,6 +85,7 @@ class Batcher:
         """End a request with what there is; one that is finished, or was never added, stays as it is."""
         if request.is_queued and request.state is not State.FINISHED:
             self._attempt(request, lambda request: self._deliver(request, request.stop()))
+            self._outbox.hand_out()
 
     def step(self) -> None:
         """Compute the next tokens of everything that runs, and hand out what came of them."""
@@ -92,10 +95,13 @@ class Batcher:
         for request in plan.paused:
             self._give_memory_back(request)
         if parts := self._parts(plan, free_tokens - plan.num_tokens):
+            self._outbox.before_step(self.scheduler.times.predict(sum(len(part.token_ids) for _, part in parts)))
             self._compute(parts)
+        self._outbox.after_step()
 
     def make_room(self, num_tokens: int) -> None:
         """Somebody else is about to use the engine, for so many tokens."""
+        self._outbox.hand_out()
         self.prefixes.make_room(num_tokens)
         self._free_tokens = 0
 
@@ -126,7 +132,7 @@ class Batcher:
             self._has_moved = False
             for place, request in enumerate(self.scheduler.waiting(), start=1):
                 if events := request.wait(place):
-                    request.reader.deliver(events)
+                    self._outbox.put(request.reader, events, is_urgent=True)
 
     def _begin(self, request: Request) -> None:
         self._has_moved = True
@@ -224,11 +230,12 @@ class Batcher:
             self.scheduler.lengthen(request, len(request.token_ids) - request.num_tokens)
 
     def _deliver(self, request: Request, events: list[Event]) -> None:
-        """Hand events to the reader; after the last one the request is over, and its sequence kept."""
+        """Leave events for the reader; after the last one the request is over, and its sequence kept."""
         if request.is_over:
             self._release(request)
         if events:
-            request.reader.deliver(events)
+            self._outbox.put(request.reader, events, is_urgent=request.is_over or not request.is_heard)
+            request.is_heard = request.is_heard or request.generated_tokens > 0
 
     def _release(self, request: Request) -> None:
         self._finish(request)
@@ -249,7 +256,7 @@ class Batcher:
         if request.sequence != NO_SEQUENCE:  # in an unknown state: not to be trusted again
             self.engine.close(request.sequence)
             request.sequence = NO_SEQUENCE
-        request.reader.fail(error)
+        self._outbox.fail(request.reader, error)
 
     def _finish(self, request: Request) -> None:
         if request.sequence == NO_SEQUENCE:

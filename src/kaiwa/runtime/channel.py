@@ -44,10 +44,18 @@ class Channel:
     def send_packed(self, message: bytes) -> None:
         """As `send`, of what `pack` gave."""
         self._outbox.append(message)
+        self.flush()
+
+    def leave(self, message: object) -> None:
+        """Let a message go along with the next that is sent, or with `flush`. Raises what `pack` raises."""
+        self._outbox.append(pack(message))
+
+    def flush(self) -> None:
+        """Send what was left. Waits as `send` does."""
         # Whoever holds the lock looks again after letting go, and sends what others left meanwhile.
         while self._outbox and self._mutex.acquire(blocking=False):
             try:
-                self._flush()
+                self._send_outbox()
             finally:
                 self._mutex.release()
 
@@ -74,7 +82,7 @@ class Channel:
         """Give the socket back. Nobody may be receiving."""
         self._socket.close()
 
-    def _flush(self) -> None:
+    def _send_outbox(self) -> None:
         pieces = []
         while self._outbox:
             pieces.append(self._outbox.popleft())

@@ -54,9 +54,17 @@ class Constraint(Protocol):
 class Reader(Protocol):
     """Whoever gets the events. It is called in the engine's thread, and must not wait."""
 
-    def deliver(self, events: list[Event]) -> None: ...
+    def deliver(self, events: list[Event]) -> None:
+        """The next events of the answer."""
+        ...
 
-    def fail(self, error: BaseException) -> None: ...
+    def wake(self) -> None:
+        """Comes after `deliver`, once all readers have what is theirs: those that share a way are told once."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """The error that ends the answer; nothing comes after it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,8 @@ class Request(Job):
         """In the queue, as the reader was told last; 0 is nowhere."""
         self.is_over = False
         """Whether `Finished` is among the events that were given out."""
+        self.is_heard = False
+        """Whether its reader has had something of the answer."""
         self.waits_for: tuple[Request, int] | None = None
         """Another request, and how many tokens it is to compute before this one begins with them."""
         self._text = text

@@ -10,14 +10,12 @@ import queue
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from kaiwa.events import Event, Finished, ReasoningDelta, Reply, ToolCall
+from kaiwa.runtime.bell import TaskBell
 from kaiwa.runtime.loop import Loop
 from kaiwa.runtime.request import Reader, Request
-
-if TYPE_CHECKING:
-    import asyncio
 
 NewRequest = Callable[[Reader], Request]
 
@@ -165,10 +163,15 @@ class _ThreadReader:
             self._other = other
             while not self._arrived.empty():
                 self._hand_over(self._arrived.get())
+            other.wake()
 
     def deliver(self, events: list[Event]) -> None:
         with self._mutex:
             self._hand_over(events)
+
+    def wake(self) -> None:
+        if self._other is not None:  # a thread is woken by what it is given
+            self._other.wake()
 
     def fail(self, error: BaseException) -> None:
         with self._mutex:
@@ -187,15 +190,11 @@ class _TaskReader:
     """Hands events to a task. It is woken once for all that arrives until it looks."""
 
     def __init__(self, loop: Loop) -> None:
-        import asyncio  # a command that answers one question must not wait for it
-
         self._loop = loop
         self._request: Request | None = None
         self._has_left = False
-        self._event_loop = asyncio.get_running_loop()
         self._items: deque[list[Event] | BaseException] = deque()
-        self._is_called = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._bell = TaskBell()
 
     def begin(self, new_request: NewRequest) -> None:
         """Ask, in a thread of its own."""
@@ -215,31 +214,22 @@ class _TaskReader:
             self._loop.cancel(self._request)
 
     def deliver(self, events: list[Event]) -> None:
-        self._put(events)
+        self._items.append(events)
 
-    def fail(self, error: BaseException) -> None:
-        self._put(error)
-
-    def _put(self, item: list[Event] | BaseException) -> None:
-        self._items.append(item)
-        if self._is_called:
-            return
-        self._is_called = True
-        try:
-            self._event_loop.call_soon_threadsafe(self._wake)
-        except RuntimeError:  # the event loop was closed with the answer unread
+    def wake(self) -> None:
+        if self._bell.is_heard:
+            self._bell.ring()
+        else:  # the event loop was closed with the answer unread
             self.leave()
 
-    def _wake(self) -> None:
-        self._is_called = False
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    def fail(self, error: BaseException) -> None:
+        self._items.append(error)
+        self.wake()
 
     async def next_item(self) -> list[Event] | BaseException:
         """What has arrived, or arrives next."""
         while not self._items:
-            self._waiter = self._event_loop.create_future()
-            await self._waiter
+            await self._bell.wait()
         return self._items.popleft()
 
 

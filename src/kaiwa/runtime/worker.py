@@ -94,7 +94,7 @@ class Worker:
         match message:
             case Ask():
                 forget = partial(self._running.pop, message.number, None)
-                self._running[message.number] = answer = _Answer(message, self._channel.send, forget)
+                self._running[message.number] = answer = _Answer(message, self._channel, forget)
                 self._start(self._answer, answer)
             case Stop():
                 if running := self._running.get(message.number):
@@ -144,9 +144,9 @@ class Worker:
 class _Answer:
     """A call that runs. As the reader of a stream it is given events in the engine's thread, and waits for nothing."""
 
-    def __init__(self, ask: Ask, send: Callable[[object], None], forget: Callable[[], object]) -> None:
+    def __init__(self, ask: Ask, channel: Channel, forget: Callable[[], object]) -> None:
         self._ask = ask
-        self._send = send
+        self._channel = channel
         self._forget = forget
         self._mutex = threading.Lock()
         self._stream: Stream | None = None
@@ -166,7 +166,7 @@ class _Answer:
         if not self._ask.is_stream:
             self._finish(Value(self._ask.number, result))
             return
-        self._send(Begun(self._ask.number))
+        self._channel.send(Begun(self._ask.number))
         self._stream = result
         if self._is_stopped:  # before there was something to stop
             result.cancel()
@@ -175,12 +175,15 @@ class _Answer:
     def deliver(self, events: list[Event]) -> None:
         with self._mutex:
             self._held.extend(events)
-            self._send_held()
+            self._leave_held()
+
+    def wake(self) -> None:
+        self._channel.flush()
 
     def fail(self, error: BaseException) -> None:
         with self._mutex:
             self._credit = len(self._held)
-            self._send_held()
+            self._leave_held()
             self._finish(Failed(self._ask.number, portable(error)))
 
     def stop(self, *, is_quiet: bool) -> None:
@@ -188,7 +191,8 @@ class _Answer:
         with self._mutex:
             self._is_quiet = self._is_quiet or is_quiet
             self._is_stopped = True
-            self._send_held()
+            self._leave_held()
+        self._channel.flush()
         if self._stream is not None:
             self._stream.cancel()
 
@@ -196,22 +200,23 @@ class _Answer:
         """Let so many more events be sent."""
         with self._mutex:
             self._credit += num_events
-            self._send_held()
+            self._leave_held()
+        self._channel.flush()
 
-    def _send_held(self) -> None:
-        """Send what may be sent; all of it where the answer is stopped, and nothing where nobody listens."""
+    def _leave_held(self) -> None:
+        """Let what may be sent go with the next flush: all of a stopped answer, nothing where nobody listens."""
         count = len(self._held) if self._is_stopped else min(self._credit, len(self._held))
         if count == 0:
             return
         events = [self._held.popleft() for _ in range(count)]
         self._credit -= count
         if not self._is_quiet:
-            self._send(Part(self._ask.number, events))
+            self._channel.leave(Part(self._ask.number, events))
         if isinstance(events[-1], Finished):
             self._finish(End(self._ask.number))
 
     def _finish(self, last: Value | End | Failed) -> None:
-        self._send(last)
+        self._channel.send(last)
         self._forget()
 
 

@@ -16,10 +16,12 @@ from kaiwa.server.json_text import dumps
 
 DONE = b"data: [DONE]\n\n"
 COMMENT = b": still at work\n\n"
+MAX_UNSENT = 256
+"""Pieces that may wait for a client that reads slowly, before the answer has to."""
 
 
 class EventStream(Response):
-    """A response of pieces, each of which is one or more whole events.
+    """A response of pieces, each of which is one or more whole events; those that are there at once go out at once.
 
     The head is sent with the first piece, so that what goes wrong before it has an HTTP status of its own. After
     `comment_every_s` without a piece a comment is sent instead. What goes wrong later is told as an event, which
@@ -38,8 +40,10 @@ class EventStream(Response):
         self._tell = tell
         self._comment_every_s = comment_every_s
         self._has_begun = False
-        self._sending = asyncio.Lock()
-        self._sent_s = 0.0
+        self._unsent: list[bytes] = []
+        self._is_there = asyncio.Event()
+        """Set where there is something to send, or nothing comes any more."""
+        self._is_sent = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._send = send
@@ -47,48 +51,57 @@ class EventStream(Response):
             await while_connected(receive, self._write())
         except asyncio.CancelledError:
             if self._has_begun:
-                await self._end(self._tell(errors.SHUTTING_DOWN))
+                await self._put(self._tell(errors.SHUTTING_DOWN), is_last=True)
             raise
 
     async def _write(self) -> None:
-        beating = asyncio.ensure_future(self._beat())
+        gathering = asyncio.ensure_future(self._gather())
+        gathering.add_done_callback(lambda _: self._is_there.set())
         try:
-            async with aclosing(self._pieces) as pieces:
-                async for piece in pieces:
-                    await self._put(piece)
+            while self._unsent or not gathering.done():
+                if burst := await self._next_burst():
+                    await self._put(burst)
+            await gathering
         except Exception as error:
             if not self._has_begun:
                 raise
-            await self._end(self._tell(errors.of(error)))
+            await self._put(self._tell(errors.of(error)), is_last=True)
             if not isinstance(error, errors.EXPECTED):
                 raise
         else:
-            await self._end(b"")
+            await self._put(b"", is_last=True)
         finally:
-            beating.cancel()
+            gathering.cancel()
+            await asyncio.gather(gathering, return_exceptions=True)
 
-    async def _put(self, piece: bytes) -> None:
-        self._sent_s = asyncio.get_running_loop().time()
-        async with self._sending:
-            if not self._has_begun:
-                self._has_begun = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+    async def _gather(self) -> None:
+        """A task of its own, because a piece may be there before the one before it is sent."""
+        async with aclosing(self._pieces) as pieces:
+            async for piece in pieces:
+                self._unsent.append(piece)
+                self._is_there.set()
+                if len(self._unsent) == MAX_UNSENT:
+                    self._is_sent.clear()
+                    await self._is_sent.wait()
 
-    async def _end(self, piece: bytes) -> None:
-        async with self._sending:
-            if not self._has_begun:
-                self._has_begun = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await self._send({"type": "http.response.body", "body": piece, "more_body": False})
+    async def _next_burst(self) -> bytes:
+        """All pieces that are there, or a comment where none comes for long; nothing at the end."""
+        try:
+            async with asyncio.timeout(self._comment_every_s):
+                await self._is_there.wait()
+        except TimeoutError:
+            return COMMENT
+        burst = b"".join(self._unsent)
+        self._unsent.clear()
+        self._is_there.clear()
+        self._is_sent.set()
+        return burst
 
-    async def _beat(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._sent_s = loop.time()
-        while True:
-            await asyncio.sleep(self._sent_s + self._comment_every_s - loop.time())
-            if loop.time() - self._sent_s >= self._comment_every_s:
-                await self._put(COMMENT)
+    async def _put(self, piece: bytes, *, is_last: bool = False) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._send({"type": "http.response.body", "body": piece, "more_body": not is_last})
 
 
 def event(data: str) -> bytes:

@@ -10,6 +10,9 @@ from kaiwa.chat.model import Events
 from kaiwa.events import Event, Finished, PromptProgress, Queued
 from kaiwa.server.metrics import Metrics
 
+SAME_MOMENT_S = 0.001
+"""Pieces that come closer after each other than this have come together, as the runtime hands them out."""
+
 
 class Waiting:
     """How many answers wait for their turn."""
@@ -18,11 +21,41 @@ class Waiting:
         self.number = 0
 
 
+class _Pieces:
+    """When the pieces of one answer came. Those that came together took the time since those before them."""
+
+    def __init__(self, model: str, asked_at: float, metrics: Metrics) -> None:
+        self._model = model
+        self._metrics = metrics
+        self._asked_at = asked_at
+        self._before_at = 0.0
+        self._came_at = 0.0
+        self._number = 0
+
+    def add(self) -> None:
+        """One more has come."""
+        now = time.perf_counter()
+        if not self._came_at:
+            self._metrics.first_token.observe(now - self._asked_at, self._model)
+            self._before_at = self._came_at = now
+        elif self._number and now - self._came_at < SAME_MOMENT_S:
+            self._number += 1
+        else:
+            self.end()
+            self._before_at, self._came_at, self._number = self._came_at, now, 1
+
+    def end(self) -> None:
+        """Count those that came last."""
+        if self._number:
+            took_s = self._came_at - self._before_at
+            self._metrics.between_tokens.observe(took_s / self._number, self._model, times=self._number)
+
+
 async def measured(
     events: Events, model: str, asked_at: float, metrics: Metrics, waiting: Waiting
 ) -> AsyncGenerator[Event]:
     """The same events. `asked_at` is the `time.perf_counter` of the request."""
-    last_at = 0.0
+    pieces = _Pieces(model, asked_at, metrics)
     is_waiting = False
     reason = "broken_off"
     try:
@@ -37,16 +70,12 @@ async def measured(
                     metrics.cached_tokens.add(event.usage.cached_tokens, model)
                     metrics.generated_tokens.add(event.usage.generated_tokens, model)
                 elif not isinstance(event, PromptProgress):
-                    now = time.perf_counter()
-                    if last_at:
-                        metrics.between_tokens.observe(now - last_at, model)
-                    else:
-                        metrics.first_token.observe(now - asked_at, model)
-                    last_at = now
+                    pieces.add()
                 if is_waiting and not isinstance(event, Queued):
                     waiting.number -= 1
                     is_waiting = False
                 yield event
     finally:
+        pieces.end()
         waiting.number -= is_waiting
         metrics.answers.add(1, model, reason)

@@ -41,14 +41,14 @@ class Histogram:
         self._counts: dict[str, list[int]] = {}
         self._sums_s: dict[str, float] = {}
 
-    def observe(self, duration_s: float, model: str) -> None:
-        """Count one duration."""
+    def observe(self, duration_s: float, model: str, *, times: int = 1) -> None:
+        """Count a duration so many times."""
         counts = self._counts.get(model)
         if counts is None:
             counts = self._counts[model] = [0] * (len(self._bounds_s) + 1)
             self._sums_s[model] = 0.0
-        counts[bisect.bisect_left(self._bounds_s, duration_s)] += 1
-        self._sums_s[model] += duration_s
+        counts[bisect.bisect_left(self._bounds_s, duration_s)] += times
+        self._sums_s[model] += duration_s * times
 
     def lines(self) -> Iterator[str]:
         """The histogram in the text format."""
