@@ -361,3 +361,73 @@ def test_many_people_many_models_and_little_room() -> None:
         for person in people:
             person.join(30)
         assert served == ["small"] * 120
+
+
+def test_who_holds_what_has_to_leave_for_the_second_model_is_told() -> None:
+    async def main() -> None:
+        async with ModelPool(memory_bytes=10_000_000) as pool:
+            pool.add("a", Shop(6_000_000).load)
+            pool.add("b", Shop(7_000_000).load)
+            async with pool.use("a"):
+                with pytest.raises(OutOfMemory, match="before a leaves, which whoever asks holds") as caught:
+                    async with pool.use("b"):
+                        pass
+                assert "a takes 6 MB, b needs 7 MB, and all models together may take 10 MB" in str(caught.value)
+                async with pool.use("a"):
+                    pass  # it stays for whoever holds it, though it is to leave
+            async with pool.use("b"):
+                assert pool.status("a").state is State.UNLOADED
+
+    asyncio.run(main())
+
+
+def test_of_threads_that_would_wait_for_ever_one_is_told() -> None:
+    got: list[str] = []
+    told: list[str] = []
+    with ModelPool(max_models=2) as pool:
+        for name in "abcd":
+            pool.add(name, small())
+        both = threading.Barrier(2)
+
+        def take(first: str, second: str) -> None:
+            try:
+                with pool.using(first):
+                    both.wait()
+                    with pool.using(second):
+                        got.append(second)
+            except OutOfMemory as error:
+                told.append(str(error))
+
+        people = [threading.Thread(target=take, args=pair) for pair in ("ac", "bd")]
+        for person in people:
+            person.start()
+        for person in people:
+            person.join(10)
+            assert not person.is_alive()
+    assert len(got) + len(told) == 2
+    assert "of the models, 2 may be in memory at once" in told[0]
+
+
+def test_who_waits_for_somebody_else_to_finish_is_not_told_that_it_is_in_vain() -> None:
+    async def main() -> None:
+        async with ModelPool(max_models=2) as pool:
+            for name in "abc":
+                pool.add(name, small())
+            b_is_free = asyncio.Event()
+
+            async def hold_b() -> None:
+                async with pool.use("b"):
+                    await b_is_free.wait()
+
+            async with pool.use("a"):
+                holding = asyncio.create_task(hold_b())
+                while pool.status("b").state is not State.READY:
+                    await asyncio.sleep(0.001)
+                async with pool.use("a"):
+                    pass  # so that b is the one that was used least recently
+                asyncio.get_running_loop().call_later(0.1, b_is_free.set)
+                async with pool.use("c"):
+                    assert pool.status("b").state is State.UNLOADED
+                await holding
+
+    asyncio.run(main())

@@ -15,6 +15,7 @@ from kaiwa.errors import Cancelled, InvalidOption, KaiwaError, ModelNotFound, di
 from kaiwa.events import Progress
 from kaiwa.runtime.admission import Load, PooledModel
 from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
+from kaiwa.runtime.deadlock import stuck, why_stuck
 from kaiwa.runtime.memory import available_bytes
 from kaiwa.runtime.process import isolated
 from kaiwa.runtime.room import ModelStatus, Room, Visit
@@ -37,7 +38,7 @@ class ModelPool(Closing):
     A model is loaded in a thread of its own when somebody first uses it, once however many ask; all of them see its
     progress, and its error if it fails. The next who asks then tries again. The least recently used leaves when another
     needs its place or memory, but never while it is in use; who needs it waits for its users, first come first served.
-    So do not ask for a second model while you hold a first one that might have to leave for it.
+    Whoever asks for a second model while the first one that they hold has to leave for it gets an error.
 
     `max_models` is how many may be in memory at once, `memory_bytes` what they may take together, by default nine
     tenths of what is free now. `keep_alive_s` is how long one stays unused; None is as long as there is room.
@@ -90,11 +91,13 @@ class ModelPool(Closing):
 
         `keep_alive_s` is how long it stays after this use, in place of its own.
 
-        Raises `ModelNotFound` for a name that was not added, `OutOfMemory` where there will be no room, `Cancelled`
-        where the load is stopped, and what its load raises.
+        Raises `ModelNotFound` for a name that was not added, `OutOfMemory` where there will be no room, or none before
+        this task gives another model back, `Cancelled` where the load is stopped, and what its load raises.
         """
+        import asyncio
+
         bell = TaskBell()
-        with self._visit(name, bell, keep_alive_s) as visit:
+        with self._visit(name, bell, asyncio.current_task(), keep_alive_s) as visit:
             while not visit.is_served(on_progress):
                 await bell.wait()
             yield visit.model
@@ -105,7 +108,7 @@ class ModelPool(Closing):
     ) -> Iterator[PooledModel]:
         """As `use`, for a thread, which waits."""
         bell = ThreadBell()
-        with self._visit(name, bell, keep_alive_s) as visit:
+        with self._visit(name, bell, threading.current_thread(), keep_alive_s) as visit:
             while not visit.is_served(on_progress):
                 bell.wait()
             yield visit.model
@@ -174,16 +177,18 @@ class ModelPool(Closing):
         await self.aclose()
 
     @contextmanager
-    def _visit(self, name: str, bell: Bell, keep_alive_s: float | None) -> Iterator[Visit]:
+    def _visit(self, name: str, bell: Bell, owner: object, keep_alive_s: float | None) -> Iterator[Visit]:
         """Stand in line for a model, and leave the line or the model in the end."""
         with self._changed:
             if self._is_closed:
                 raise _closed()
             room = self._find(name)
-            visit = Visit(room, bell)
-            place = self._shelf.arrive(name, time.monotonic())
-            if place.state is State.READY:
-                visit.outcome = room.model
+            visit = Visit(room, bell, owner)
+            is_user = any(user.owner is owner for user in room.users)
+            place = self._shelf.arrive(name, time.monotonic(), is_user=is_user)
+            if is_user or place.state is State.READY:
+                assert room.model is not None
+                visit.tell(room.model)
             else:
                 room.visits.append(visit)
             self._settle()
@@ -194,7 +199,8 @@ class ModelPool(Closing):
                 if visit in room.visits:
                     room.visits.remove(visit)
                     self._shelf.give_up(place)
-                elif not isinstance(visit.outcome, Exception):
+                elif visit in room.users:
+                    room.users.remove(visit)
                     self._shelf.depart(place, time.monotonic(), keep_alive_s=keep_alive_s)
                 self._settle()
 
@@ -213,6 +219,10 @@ class ModelPool(Closing):
             room.is_unwanted, room.loss = False, None
             self._start("kaiwa-load", partial(self._load, room))
         self._to_close += (self._rooms[place.name] for place in work.to_close)
+        while (visit := stuck(self._rooms, self._shelf)) is not None:
+            visit.room.visits.remove(visit)
+            self._shelf.give_up(visit.room.place)
+            visit.tell(why_stuck(visit, self._rooms, self._shelf))
         if self._shelf.next_expiry() is not None or self._to_close:
             self._ensure_keeper()
         self._changed.notify_all()

@@ -39,6 +39,8 @@ class Room:
     load: Load
     model: PooledModel | None = None
     visits: list[Visit] = field(default_factory=list)
+    """Those who wait."""
+    users: list[Visit] = field(default_factory=list)
     is_unwanted: bool = False
     """Whether the load that runs shall stop."""
     loss: Exception | None = None
@@ -65,17 +67,27 @@ class Room:
         """Give everybody who waits what they waited for."""
         visits, self.visits = self.visits, []
         for visit in visits:
-            visit.outcome = outcome
-            visit.bell.ring()
+            visit.tell(outcome)
 
 
 @dataclass(slots=True, eq=False)
 class Visit:
-    """Somebody who asked for a model. `bell` rings when there is something to look at."""
+    """Somebody who asked for a model. `bell` rings when there is something to look at.
+
+    `owner` is the task or thread that asks, and does nothing else while it waits.
+    """
 
     room: Room
     bell: Bell
+    owner: object
     outcome: PooledModel | Exception | None = None
+
+    def tell(self, outcome: PooledModel | Exception) -> None:
+        """Give them what they waited for."""
+        self.outcome = outcome
+        if not isinstance(outcome, Exception):
+            self.room.users.append(self)
+        self.bell.ring()
 
     def is_served(self, on_progress: Callable[[Progress], None] | None) -> bool:
         """Whether the model is there; if not, `on_progress` is told how far it is. Raises what ended its load."""

@@ -89,10 +89,13 @@ class Shelf:
     _queue: list[Place] = field(default_factory=list)
     """Loads that wait for memory, the first in line first. Nobody overtakes, so that a large model gets its turn."""
 
-    def arrive(self, name: str, now: float) -> Place:
-        """Somebody wants to use a model. It is theirs when it is READY, and they then are one of its users."""
+    def arrive(self, name: str, now: float, *, is_user: bool = False) -> Place:
+        """Somebody wants to use a model. It is theirs when it is READY, and they then are one of its users.
+
+        Who `is_user` already gets it once more: it cannot leave before.
+        """
         place = self.places[name]
-        if place.state is State.READY:
+        if place.state is State.READY or is_user:
             place.num_users += 1
             place.used_at = now
         else:
@@ -161,6 +164,22 @@ class Shelf:
         """When the next model has to leave that nobody uses."""
         times = [place.expires_at for place in self.places.values() if place.is_idle and not place.is_pinned]
         return min((time for time in times if time is not None), default=None)
+
+    def hindrances(self, place: Place) -> list[Place]:
+        """The models in use that have to leave before somebody who waits for `place` can get it."""
+        if place.state is State.LEAVING:
+            return [place] if place.num_users else []
+        if place not in self._queue:
+            return []
+        leaving = self._in(State.LEAVING)
+        num_models, num_bytes = self.held()
+        num_models, num_bytes = num_models - len(leaving), num_bytes - sum(other.held_bytes or 0 for other in leaving)
+        return [
+            other
+            for other in leaving
+            if other.num_users
+            and not self._has_room(self._queue[0], (num_models + 1, num_bytes + (other.held_bytes or 0)))
+        ]
 
     def held(self) -> tuple[int, int]:
         """How many models take memory, and how many bytes."""
