@@ -314,7 +314,7 @@ def test_which_model_it_is(server: OpenAIServer) -> None:
         assert card.engine.startswith("at 127.0.0.1:")
     with pytest.raises(InvalidOption, match="2 models, and none was named") as caught:
         RemoteModel(server.url)
-    assert caught.value.hint == "pass model=…: big, tiny"
+    assert caught.value.hint == "name one: big, tiny"
     with pytest.raises(ModelNotFound, match="has no model 'tinny'") as not_found:
         RemoteModel(server.url, model="tinny")
     assert not_found.value.hint == "did you mean 'tiny'?"

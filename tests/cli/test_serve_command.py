@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -94,6 +95,8 @@ def test_an_engine_that_is_killed_fails_what_it_answers_and_comes_back(model_pat
         (("--host", "192.0.2.1", "--api-key", "long-enough"), "cannot listen on 192.0.2.1"),
         (("--preload", "other"), "--preload names 'other', which is not served"),
         (("a=smollm2:135m", "a=smollm2:135m"), "two models are called 'a'"),
+        (("smollm2:135",), "there is no model 'smollm2:135', and no file or folder of that name"),
+        (("small=nowhere.gguf",), "there is no file or folder nowhere.gguf"),
         (("--memory", "much"), "'much' is not a size"),
         (("--keep-alive", "soon"), "'soon' is not a time"),
         (("--allow-origin", "*"), "the origin '*' is impossible"),
@@ -102,6 +105,15 @@ def test_an_engine_that_is_killed_fails_what_it_answers_and_comes_back(model_pat
 def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], error: str) -> None:
     assert main(["serve", *arguments]) == 2
     assert error in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_told_and_nothing_else(capsys: pytest.CaptureFixture[str], model_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"error: the server cannot listen on 127.0.0.1, port {port}: Address already in use"
+    assert [line.partition(":")[0] for line in lines] == ["error", "hint"]
 
 
 def test_keys_come_from_the_environment_too(

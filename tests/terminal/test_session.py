@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -342,7 +343,42 @@ def test_a_terminal_that_cannot_move_its_cursor_shows_the_answer_once(tmp_path: 
         chat.wait_for_prompt()
         chat.say("hello")
         chat.wait_for("123 tokens/s")
+        chat.wait_for_prompt()
         assert chat.raw.count("How can I help") == 1
+        assert "\x1b" not in chat.raw
+
+
+def test_a_narrow_terminal_shows_what_options_mean_below_their_names(tmp_path: Path) -> None:
+    with terminal(SCRIPT, tmp_path, columns=32) as chat:
+        chat.wait_for_prompt()
+        chat.say("!set")
+        chat.wait_for("max_new_tokens=None\n  end the answer after this\n  many tokens;")
+
+
+def test_ctrl_z_leaves_for_the_shell_and_comes_back(tmp_path: Path) -> None:
+    shell = ["bash", "--norc", "-i"]
+    with terminal(shell, tmp_path, PS1="$ ", HISTFILE="") as chat:
+        chat.wait_until(lambda: chat.display.endswith("$"), "shell")
+        chat.type(f"{' '.join(SCRIPT)}\r")
+        chat.wait_for_prompt()
+        chat.type("\x1a")
+        chat.wait_for("Stopped")
+        chat.type("fg\r")
+        chat.wait_for_prompt()
+        chat.say("slow")
+        chat.wait_for("word30")
+        chat.type("\x1a")
+        chat.wait_until(lambda: chat.everything.count("Stopped") == 2, "shell")
+        chat.type("echo $((6 * 7))\r")
+        chat.wait_for("42")
+        chat.type("fg\r")
+        seen = max(int(number) for number in re.findall(r"word(\d+)", chat.everything))
+        chat.wait_until(lambda: f"word{seen + 30}" in chat.everything, "more of the answer")
+        chat.type("hidden\x03")
+        chat.wait_for("> hidden")
+        chat.type("\r")
+        chat.wait_for("You said: hidden")
+        assert chat.everything.count("hidden") == 2
 
 
 def test_a_line_history_that_cannot_be_kept_is_told(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ class RemoteModel(Closing):
         if not self._name:
             raise InvalidOption(
                 f"{self._url} has {len(about) or 'no list of its'} models, and none was named",
-                hint=f"pass model=…: {', '.join(sorted(about)[:20]) or 'the name that the server knows it by'}",
+                hint=f"name one: {', '.join(sorted(about)[:20]) or 'as the server knows it'}",
             )
         if about and self._name not in about:
             raise ModelNotFound(f"{self._url} has no model {self._name!r}", hint=did_you_mean(self._name, about))

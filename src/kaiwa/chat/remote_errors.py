@@ -16,6 +16,9 @@ _FIRST_WAIT_S = 0.5
 _TEMPORARY = frozenset((408, 425, 429, 500, 502, 503, 504, 529))
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY = 401, 403, 404, 429
 _WRONG = (400, 413, 422)
+_NOT_SPOKEN = (405, 415, 501)
+_PAGE = re.compile(r"<(!doctype|html|\?xml)", re.IGNORECASE)
+_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _OVERFLOW = re.compile(r"context|too long|exceed", re.IGNORECASE)
 _COUNT = re.compile(r"\d[\d,]*")
 _CONTEXT = re.compile(r"context\D{0,40}(\d[\d,]*)", re.IGNORECASE)
@@ -39,7 +42,7 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     try:
         content = json.loads(text)
     except ValueError:
-        return Refusal(status, text[:_MAX_SHOWN])
+        return Refusal(status, f"a web page, {_title(text)!r}" if _PAGE.match(text) else text[:_MAX_SHOWN])
     return refusal_of(status, content)
 
 
@@ -86,6 +89,8 @@ def translate(refusal: Refusal, *, url: str, model: str) -> KaiwaError:
         return ModelNotFound(said, hint=f"check that the server has the model {model!r}, and that its address is right")
     if refusal.status in _WRONG:
         return _overflow(refusal) or InvalidOption(said, hint="the server refuses the request as it is")
+    if refusal.status in _NOT_SPOKEN:
+        return RemoteFailed(said, status=refusal.status, hint="is this the address of a server with OpenAI's API?")
     if refusal.status == _TOO_MANY:
         return RemoteFailed(said, status=refusal.status, hint="the server has too much to do, or a quota is used up")
     return RemoteFailed(said, status=refusal.status, hint="the server failed; its log may say why")
@@ -102,6 +107,11 @@ def _overflow(refusal: Refusal) -> ContextOverflow | None:
     if context is None or max(counts) <= _number(context[1]):
         return None
     return ContextOverflow(max(counts), _number(context[1]))
+
+
+def _title(page: str) -> str:
+    title = _TITLE.search(page)
+    return " ".join(title[1].split()) if title else ""
 
 
 def _number(text: str) -> int:

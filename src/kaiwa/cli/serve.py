@@ -118,11 +118,17 @@ def _short(model: str) -> str:
 
 
 def _check(models: dict[str, str], preload: list[str]) -> None:
+    """What would fail for sure when it is asked for fails now."""
+    from kaiwa.chat.address import is_address
     from kaiwa.errors import did_you_mean
+    from kaiwa.weights import hub
 
     for name in preload:
         if name not in models:
             raise InvalidOption(f"--preload names {name!r}, which is not served", hint=did_you_mean(name, models))
+    for model in models.values():
+        if not is_address(model):
+            hub.check(model)
 
 
 def _settings(arguments: argparse.Namespace) -> ServerSettings:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from kaiwa.closing import Closing
-from kaiwa.errors import Cancelled, InvalidOption, KaiwaError, ModelNotFound, did_you_mean
+from kaiwa.errors import Cancelled, InvalidOption, ModelNotFound, did_you_mean
 from kaiwa.events import Progress
 from kaiwa.runtime.admission import Load, PooledModel
 from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
@@ -321,8 +321,8 @@ class _Admission:
             self._pool._settle()
 
 
-def _closed() -> KaiwaError:
-    return KaiwaError("the pool of models was closed", hint="make a new ModelPool")
+def _closed() -> Cancelled:
+    return Cancelled("the pool of models was closed", hint="make a new ModelPool")
 
 
 def _check(max_models: int | None, memory_bytes: int | None, keep_alive_s: float | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import threading
@@ -72,8 +73,14 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise InvalidOption(
-            f"the server cannot listen on {host}, port {port}: {error.strerror or error}",
+            f"the server cannot listen on {host}, port {port}: {_reason(error)}",
             hint="choose another with --port, or stop what listens there",
         ) from None
     listening.setblocking(False)
     return listening
+
+
+def _reason(error: OSError) -> str:
+    """The system's own words, without those that Python adds of where it was."""
+    is_of_system = error.errno is not None and error.errno > 0
+    return os.strerror(error.errno) if is_of_system else str(error.strerror or error)

@@ -52,7 +52,10 @@ def orderly_end() -> Iterator[None]:
 
 @contextmanager
 def held_keys() -> Iterator[None]:
-    """Keep what is typed off the screen and as it was typed, until the next prompt reads it."""
+    """Keep what is typed off the screen and as it was typed, until the next prompt reads it.
+
+    Also after Ctrl-Z: a shell gives the terminal back as it likes it.
+    """
     if sys.platform == "win32" or not sys.stdin.isatty():
         yield
         return
@@ -60,12 +63,21 @@ def held_keys() -> Iterator[None]:
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    held = list(before)
+    _hold_keys()
+    handler = signal.signal(signal.SIGCONT, lambda number, frame: _hold_keys())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, handler)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _hold_keys() -> None:
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    held = termios.tcgetattr(descriptor)
     held[0] &= ~termios.ICRNL  # Enter stays Enter
     held[3] &= ~(termios.ECHO | termios.ICANON)
     held[3] |= termios.NOFLSH  # Ctrl-C does not throw away what was typed
     termios.tcsetattr(descriptor, termios.TCSADRAIN, held)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.shortcuts import CompleteStyle
-from prompt_toolkit.utils import get_cwidth
+from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 
 from kaiwa.chat.history import saved_names
 from kaiwa.sampling import OPTIONS
@@ -37,6 +39,8 @@ class LineEditor:
             key_bindings=_key_bindings(),
             reserve_space_for_menu=0,
             enable_open_in_editor=True,
+            enable_suspend=True,
+            output=PlainTextOutput(sys.stdout) if is_dumb_terminal() else None,
         )
 
     def read(self, draft: str = "") -> str:

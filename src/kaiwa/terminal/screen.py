@@ -6,12 +6,17 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
 from kaiwa.errors import KaiwaError
+
+MOST_FOR_NAMES = 0.4
+"""Of a row's width."""
 
 THEME = Theme(
     {
@@ -66,12 +71,17 @@ class Screen:
             self.console.print(Text.assemble(("hint: ", "note"), visible(error.hint)))
 
     def pairs(self, rows: Iterable[tuple[str, str | Text]], *, style: str = "note") -> None:
-        """Names at the left in one column, what they stand for at the right."""
+        """Names at the left in one column, what they stand for at the right, or below where there is no room beside."""
+        shown = [(name, value if isinstance(value, Text) else Text(visible(value))) for name, value in rows]
+        if max((cell_len(name) for name, _ in shown), default=0) > self.console.width * MOST_FOR_NAMES:
+            for name, value in shown:
+                self.console.print(Text(name, style=style), Padding(value, (0, 0, 0, 2)), sep="\n")
+            return
         table = Table.grid(padding=(0, 2))
         table.add_column(style=style, no_wrap=True)
         table.add_column(overflow="fold")
-        for name, value in rows:
-            table.add_row(Text(name), value if isinstance(value, Text) else Text(visible(value)))
+        for name, value in shown:
+            table.add_row(Text(name), value)
         self.console.print(table)
 
     def clear(self) -> None:

@@ -78,6 +78,13 @@ def resolve(
     return receipt.path
 
 
+def check(model: str) -> None:
+    """Raise `ModelNotFound` for what is no path, short name or name on the hub; asks no network and fetches nothing."""
+    path = Path(model).expanduser()
+    if model not in MODELS and not file_kinds.exists(path) and _hub_name(model, None) is None:
+        raise _not_found(model, path)
+
+
 def pull(
     model: str, *, revision: str | None = None, token: str | None = None, on_progress: OnProgress | None = None
 ) -> Path:
