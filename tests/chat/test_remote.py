@@ -184,7 +184,8 @@ def test_a_server_that_stays_busy_is_an_error(server: OpenAIServer) -> None:
         (Said(404, body={"error": {"message": "no such model"}}), ModelNotFound, "no such model", "'tiny'"),
         (Said(400, body={"error": {"message": "n must be 1"}}), InvalidOption, "n must be 1", "refuses"),
         (Said(422, body={"detail": [{"msg": "bad"}]}), InvalidOption, "bad", "refuses"),
-        (Said(500, body=b"<html>oops</html>"), RemoteFailed, "<html>oops</html>", "log"),
+        (Said(500, body=b"<html>oops</html>"), RemoteFailed, "answered 500: a web page", "log"),
+        (Said(501, body=b"<!DOCTYPE HTML><title>Not\n this</title>"), RemoteFailed, "the web page 'Not this'", "API?"),
         (
             Said(400, body={"error": {"message": "x", "code": 400, "n_prompt_tokens": 900, "n_ctx": 512}}),
             ContextOverflow, "900 tokens, and the context holds 512", "shorten",

@@ -42,7 +42,7 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     try:
         content = json.loads(text)
     except ValueError:
-        return Refusal(status, f"a web page, {_title(text)!r}" if _PAGE.match(text) else text[:_MAX_SHOWN])
+        return Refusal(status, _title(text) if _PAGE.match(text) else text[:_MAX_SHOWN])
     return refusal_of(status, content)
 
 
@@ -111,7 +111,7 @@ def _overflow(refusal: Refusal) -> ContextOverflow | None:
 
 def _title(page: str) -> str:
     title = _TITLE.search(page)
-    return " ".join(title[1].split()) if title else ""
+    return f"the web page {' '.join(title[1].split())!r}" if title else "a web page"
 
 
 def _number(text: str) -> int:

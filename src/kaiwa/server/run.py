@@ -82,5 +82,5 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _reason(error: OSError) -> str:
     """The system's own words, without those that Python adds of where it was."""
-    is_of_system = error.errno is not None and error.errno > 0
-    return os.strerror(error.errno) if is_of_system else str(error.strerror or error)
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else str(error.strerror or error)
