@@ -1,6 +1,9 @@
 // Products of blocks by the processor's tile unit (Intel AMX): whole numbers, so that the sums are those of AVX-512, bit
 // for bit. Included by the tier that has it.
 
+// Keeps what was stored before tiles are loaded: the intrinsics do not tell the compiler that they read memory.
+inline void finish_stores() { asm volatile("" ::: "memory"); }
+
 // Switches the unit on for as long as this lives.
 //
 // Registers: 0 and 1 hold products (16 rows x 16 weights), 2 and 4 inputs (16 rows x some columns), 3 and 5 weights (fours
@@ -15,6 +18,7 @@ class TileUnit {
     for (int i = 0; i < 6; ++i) config.rows[i] = block_rows, config.column_bytes[i] = 4 * panel_rows;
     for (int i : {2, 4}) config.column_bytes[i] = (uint16_t)columns;
     for (int i : {3, 5}) config.rows[i] = (uint8_t)(columns / 4);
+    finish_stores();
     _tile_loadconfig(&config);
   }
   ~TileUnit() { _tile_release(); }
@@ -70,6 +74,7 @@ template <Format F>
 // Adds the products of `num_blocks` saved blocks with sixteen rows to their sums.
 template <Format F>
 inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, int num_blocks, float (*sums)[16]) {
+  finish_stores();
   TileProducts even, odd;
   F32 acc[block_rows];
 #pragma GCC unroll 16
