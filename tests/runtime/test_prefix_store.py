@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kaiwa.errors import CacheFailed
+from kaiwa.errors import CacheFailed, KaiwaError
 from kaiwa.runtime.prefix_store import PrefixStore
+from kaiwa.runtime.stream import collect
 from small_model import echoes, model
 
 QUESTION = "What do you say to this? " * 10
@@ -65,6 +69,50 @@ def test_a_file_that_is_gone_is_passed_over(tmp_path: Path) -> None:
     with model(echoes(), cache_dir=tmp_path) as llm:
         files(tmp_path)[0].unlink()
         assert llm.chat(QUESTION, client="somebody").usage.cached_tokens == 0
+
+
+def slow_disk(folder: Path) -> Path:
+    """Make a pipe of the one file there: whoever reads it waits until somebody opens it to write."""
+    [path] = files(folder)
+    path.unlink()
+    os.mkfifo(path)
+    return path
+
+
+def test_other_answers_go_on_while_a_file_is_read(tmp_path: Path) -> None:
+    ask(tmp_path)
+    with model(echoes(), cache_dir=tmp_path) as llm:
+        pipe = slow_disk(tmp_path)
+        waiting = llm.stream(QUESTION, client="somebody")
+        left = llm.stream(QUESTION + "?", client="somebody")
+        assert llm.chat("Meanwhile", client="another").text == "Meanwhile"
+        assert llm.chat("Between", client="somebody").text == "Between"
+        left.close()
+        pipe.open("wb").close()
+        assert collect(waiting).text == QUESTION, "a file that cannot be read is passed over"
+
+
+def test_a_model_is_closed_while_a_file_is_read(tmp_path: Path) -> None:
+    ask(tmp_path)
+    llm = model(echoes(), cache_dir=tmp_path)
+    pipe = slow_disk(tmp_path)
+    stream = llm.stream(QUESTION, client="somebody")
+    opening = threading.Timer(0.1, lambda: pipe.open("wb").close())
+    opening.start()
+    llm.close()
+    opening.join()
+    with pytest.raises(KaiwaError, match="was closed"):
+        list(stream)
+
+
+def test_models_of_equal_shapes_and_other_weights_share_nothing(tmp_path: Path) -> None:
+    info = echoes().info
+    first = PrefixStore(tmp_path, replace(info, fingerprint="one"))
+    first.write([1] * 100, "", b"what the first one saved")
+    first.flush()
+    assert PrefixStore(tmp_path, replace(info, fingerprint="another")).find([1] * 50, "") is None
+    longer = replace(info, fingerprint="one", cache_tokens=9, name="with other threads")
+    assert PrefixStore(tmp_path, longer).find([1] * 50, "") is not None
 
 
 def test_it_is_bounded_and_the_least_recently_used_goes_first(tmp_path: Path) -> None:

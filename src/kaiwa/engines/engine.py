@@ -37,6 +37,8 @@ class EngineInfo:
     """How many sequences may be open at a time."""
     is_recurrent: bool = False
     """Whether a sequence can only go back to checkpoints (see `keepable`), so that guesses cannot be taken back."""
+    fingerprint: str = ""
+    """Differs for engines of other weights or options: none of them can `restore` what another has saved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ MAX_RECURRENT_RUNNING = 4
 """Recurrent layers hold a state of its own size for each sequence, however short."""
 WORTH_WAITING = 32
 """Tokens that another request must be about to read for a prompt to wait for them."""
+FILE_WAIT_S = 0.01
+"""How long to wait for a file before messages are looked at again."""
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +99,8 @@ class Batcher:
         if parts := self._parts(plan, free_tokens - plan.num_tokens):
             self._outbox.before_step(self.scheduler.times.predict(sum(len(part.token_ids) for _, part in parts)))
             self._compute(parts)
+        elif not self.scheduler.running:
+            self.prefixes.wait_for_file(FILE_WAIT_S)  # what else could all wait for?
         self._outbox.after_step()
 
     def make_room(self, num_tokens: int) -> None:
@@ -147,12 +151,14 @@ class Batcher:
         self.scheduler.begin(request, self.engine.length(request.sequence))
 
     def _is_held(self, request: Request) -> bool:
-        """Whether another request is about to read what this one begins with, which is then used by both."""
+        """Whether it has to wait for what it begins with: another request computes it for both, or a file has it."""
         if request.sequence != NO_SEQUENCE:
             return False
         if request.waits_for is None or not _is_reading(*request.waits_for):
             request.waits_for = self._first_reader(request)
-        return request.waits_for is not None
+        if request.waits_for is not None:
+            return True
+        return self.prefixes.is_fetching(request.token_ids, request.client, self._known_of_running())
 
     def _first_reader(self, request: Request) -> tuple[Request, int] | None:
         match = self.prefixes.match(request.token_ids, request.client, self._known_of_running())

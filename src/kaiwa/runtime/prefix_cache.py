@@ -6,11 +6,12 @@ Each belongs to a scope, and is used within that only; what has the scope "" is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from kaiwa.engines.engine import Engine
 from kaiwa.errors import OutOfMemory, UnusableFile
-from kaiwa.runtime.prefix_store import PrefixStore
+from kaiwa.runtime.prefix_store import PrefixStore, Stored
 from kaiwa.runtime.radix_tree import RadixTree, common_prefix
 
 SHARED = ""
@@ -54,6 +55,8 @@ class PrefixCache:
         self._store = store
         self._unsaved: dict[Known, None] = {}
         """Kept sequences that the store does not have yet."""
+        self._fetch: tuple[Stored, Future[bytes | None]] | None = None
+        """The one file that is being read, or was read last and not used yet."""
         most = MAX_RECURRENT_SEQUENCES if engine.info.is_recurrent else MAX_SEQUENCES
         self._max_sequences = min(most, max(engine.info.max_sequences // 2, 1))  # the others are for what runs
         self._trees: dict[str, RadixTree[Known]] = {}
@@ -78,6 +81,24 @@ class PrefixCache:
                 if keepable and (best is None or keepable > best.num_tokens):
                     best = Match(known, keepable)
         return best
+
+    def is_fetching(self, token_ids: list[int], scope: str, running: Iterable[Known] = ()) -> bool:
+        """Whether a file has to be read before this prompt is opened. The store reads one after the other."""
+        if self._store is None:
+            return False
+        match = self.match(token_ids, scope, running)
+        found = self._worth_reading(token_ids, scope, at_least=match.num_tokens if match is not None else 0)
+        if found is None:
+            return False
+        stored, _ = found
+        if self._fetch is None or (self._fetch[0] is not stored and self._fetch[1].done()):
+            self._fetch = stored, self._store.read_soon(stored)
+        return self._fetch[0] is not stored or not self._fetch[1].done()
+
+    def wait_for_file(self, timeout_s: float) -> None:
+        """Wait until a file is read that is being read, but no longer than that."""
+        if self._fetch is not None:
+            wait([self._fetch[1]], timeout_s)
 
     def open(self, token_ids: list[int], scope: str, running: Iterable[Known] = ()) -> tuple[int, int]:
         """A sequence for a prompt, and how many of the prompt's tokens it holds already."""
@@ -122,7 +143,12 @@ class PrefixCache:
             self.forget_oldest()
 
     def save_one(self) -> bool:
-        """Hand one sequence to the store that it does not have yet; whether there was one."""
+        """Hand one sequence to the store that it does not have yet; whether there was one.
+
+        What was read of a file for somebody who left is forgotten.
+        """
+        if self._fetch is not None and self._fetch[1].done():
+            self._fetch = None
         if self._store is None or not self._unsaved:
             return False
         known, _ = self._unsaved.popitem()
@@ -130,11 +156,13 @@ class PrefixCache:
         return True
 
     def close(self) -> None:
-        """Hand all to the store, and wait until it is written."""
+        """Hand all to the store, and wait until it is written, and nothing is read."""
         while self.save_one():
             pass
         if self._store is not None:
             self._store.flush()
+        if self._fetch is not None:
+            self._fetch[1].result()
 
     def make_room(self, num_tokens: int) -> None:
         """Forget old sequences until the engine has a place for `num_tokens` more, or nothing is kept."""
@@ -164,13 +192,18 @@ class PrefixCache:
             del self._trees[known.scope]
         self._drop(known)
 
-    def _restore(self, token_ids: list[int], scope: str, *, at_least: int) -> int | None:
-        """A sequence from the store, where that has clearly more of the prompt than memory."""
+    def _worth_reading(self, token_ids: list[int], scope: str, *, at_least: int) -> tuple[Stored, int] | None:
+        """The file that has clearly more of a prompt than memory, and how many tokens of it."""
         found = self._store.find(token_ids, scope) if self._store is not None else None
-        if self._store is None or found is None or found[1] < at_least + WORTH_SAVING:
+        return found if found is not None and found[1] >= at_least + WORTH_SAVING else None
+
+    def _restore(self, token_ids: list[int], scope: str, *, at_least: int) -> int | None:
+        """A sequence from the file that was read for it."""
+        found = self._worth_reading(token_ids, scope, at_least=at_least)
+        if self._store is None or found is None or self._fetch is None or self._fetch[0] is not found[0]:
             return None
         stored, num_common = found
-        saved = self._store.read(stored)
+        saved, self._fetch = self._fetch[1].result(), None
         if saved is None:
             return None
         try:

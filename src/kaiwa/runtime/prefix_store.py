@@ -22,6 +22,7 @@ import queue
 import struct
 import tempfile
 import threading
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Stored:
 
 
 class PrefixStore:
-    """A folder of one model, bounded in bytes; the least recently used go first. Files are written in a thread."""
+    """A folder of one model, bounded in bytes; the least recently used go first. Threads read and write its files."""
 
     def __init__(self, folder: Path, info: EngineInfo, *, max_bytes: int = MAX_BYTES) -> None:
         """Raises `CacheFailed` where the folder cannot be used. Files that are damaged are passed over."""
@@ -78,6 +79,13 @@ class PrefixStore:
         with self._lock:
             tree = self._trees.get(_hashed(scope))
             return next(tree.longest(token_ids[:-1]), None) if tree is not None else None
+
+    def read_soon(self, stored: Stored) -> Future[bytes | None]:
+        """As `read`, in a thread of its own."""
+        future: Future[bytes | None] = Future()
+        reader = threading.Thread(target=lambda: future.set_result(self.read(stored)), name="kaiwa-prefixes")
+        reader.start()
+        return future
 
     def read(self, stored: Stored) -> bytes | None:
         """What the engine saved; None where the file is gone."""
@@ -214,5 +222,6 @@ def _hashed(scope: str) -> str:
 
 
 def _fingerprint(info: EngineInfo) -> str:
-    """A folder's name for an engine: what it saves fits another that is the same. The engine checks its part itself."""
-    return hashlib.sha256(json.dumps(asdict(info), sort_keys=True).encode()).hexdigest()[:16]
+    """A folder's name for an engine: that of others which can restore what it saves, on whatever machine."""
+    identity = info.fingerprint or json.dumps(asdict(info), sort_keys=True)
+    return hashlib.sha256(identity.encode()).hexdigest()[:16]

@@ -81,6 +81,7 @@ class NativeEngine:
         self._native = self._program.native
         self._long_after = program.long_after
         self._sequences = Sequences(blocks, states, max_sequences=max_sequences)
+        fingerprint = saved.fingerprint(checkpoint, [kv_dtype, isa])
         self.info = EngineInfo(
             name=f"native ({options.ISA_WORDS[isa]}, {self._pool.num_threads} threads)",
             family=config["model_type"],
@@ -94,9 +95,10 @@ class NativeEngine:
             cache_tokens=blocks.num_tokens,
             max_sequences=max_sequences,
             is_recurrent=states.has_layers,
+            fingerprint=fingerprint.hex(),
         )
         self._layout = saved.Layout(
-            saved.fingerprint(checkpoint, [kv_dtype, isa]),
+            fingerprint,
             blocks_bytes=blocks.contents_bytes,
             state_bytes=states.cache.slot_bytes,
             context_length=context,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kaiwa.engines.engine import EngineInfo, Logprobs, Pooling, Sampled, Slice
@@ -69,6 +69,7 @@ class TorchEngine:
             max_sequences=MAX_SEQUENCES,
             is_recurrent=is_recurrent(self._transformers, config),
         )
+        self.info = replace(self.info, fingerprint=self._fingerprint())
 
     def open(self) -> int:
         recurrent = self.info.is_recurrent
