@@ -41,7 +41,13 @@ class HubServer:
     cuts: list[int] = field(default_factory=list)
     """For each of the next answers with a file: end the connection after so many of its bytes."""
     busy: int = 0
-    """How many of the next answers are 503 with Retry-After."""
+    """How many of the next answers with a file are 503 with Retry-After."""
+    too_many: int = 0
+    """How many of the next answers of any kind are 429 with Retry-After."""
+    cdn: str = ""
+    """Where files are handed out, if elsewhere: the address of another such server."""
+    tokens: list[str] = field(default_factory=list)
+    """The token of each request, or ""."""
     corrupt: set[str] = field(default_factory=set)
     """Files whose bytes are not what the hub says of them."""
     knows_ranges: bool = True
@@ -85,8 +91,12 @@ class HubServer:
         path = unquote(urlsplit(request.path).path).strip("/")
         start = int(request.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")[0])
         self.paths.append(f"{path}#{start}" if start else path)
+        self.tokens.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
         parts = path.split("/")
-        if path == "api/models":
+        if self.too_many:
+            self.too_many -= 1
+            self._come_again(request, 429)
+        elif path == "api/models":
             self._search(request)
         elif parts[:2] == ["api", "models"] and len(parts) >= 4:
             self._describe(request, "/".join(parts[2:4]), "/".join(parts[5:]) or "main")
@@ -138,8 +148,12 @@ class HubServer:
             return
         if self.busy:
             self.busy -= 1
-            request.send_response(503)
-            request.send_header("Retry-After", "0")
+            self._come_again(request, 503)
+            return
+        if self.cdn:
+            request.send_response(302)
+            request.send_header("Location", self.cdn + request.path)
+            request.send_header("Content-Length", "0")
             request.end_headers()
             return
         if file not in repo.files or revision not in (*repo.revisions, repo.commit):
@@ -149,6 +163,12 @@ class HubServer:
         if file in self.corrupt:
             data = data[:-1] + bytes([data[-1] ^ 1])
         self._send_bytes(request, data, start if self.knows_ranges else 0)
+
+    def _come_again(self, request: BaseHTTPRequestHandler, status: int) -> None:
+        request.send_response(status)
+        request.send_header("Retry-After", "0")
+        request.send_header("Content-Length", "0")
+        request.end_headers()
 
     def _send_bytes(self, request: BaseHTTPRequestHandler, data: bytes, start: int) -> None:
         if start > len(data):

@@ -67,10 +67,21 @@ def test_show_says_what_a_model_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["family"] == "llama"
     assert rows["context"] == "256 tokens"
     assert rows["engine"] == "native"
+    assert rows["memory"] == "225 kB weights + 262 kB cache when a context of 256 tokens is full"
     assert rows["template"] == "none, so it cannot converse"
     assert told(capsys, "show", str(TINY), "--template") == (0, "\n", "")
     shown = json.loads(told(capsys, "show", str(TINY), "--json")[1])
     assert (shown["kind"], shown["number_format"], shown["engine"]) == ("safetensors", "F32", "native")
+    assert shown["memory"] == {"weights_bytes": 225_216, "cache_bytes": 262_144, "context_length": 256}
+
+
+def test_show_says_that_a_model_does_not_fit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kaiwa.runtime.loading.available_bytes", lambda: 1_000)
+    out = told(capsys, "show", str(TINY))[1]
+    assert "memory    does not fit now: " in out
+    assert "problem" in json.loads(told(capsys, "show", str(TINY), "--json")[1])["memory"]
 
 
 def test_show_names_the_engine_of_other_families(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -124,7 +135,7 @@ def test_names_that_are_not_here(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_short_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     out = told(capsys, "models", "--known")[1]
-    assert "qwen3:4b        Qwen/Qwen3-4B-GGUF" in out
+    assert "qwen3:4b              Qwen/Qwen3-4B-GGUF" in out
     assert "smollm2:135m" in out
     assert {"name": "llama3.2:1b", "source": "bartowski/Llama-3.2-1B-Instruct-GGUF"} in json.loads(
         told(capsys, "models", "--known", "--json")[1]

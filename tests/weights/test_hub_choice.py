@@ -17,6 +17,7 @@ SAFETENSORS = [
 GGUF = [
     *("README.md", "mmproj-F16.gguf", "imatrix.gguf", "tiny-Q8_0.gguf", "tiny-q4_k_m.gguf", "tiny-IQ2_XXS.gguf"),
     *("BF16/tiny-BF16-00001-of-00002.gguf", "BF16/tiny-BF16-00002-of-00002.gguf", "tiny-UD-Q4_K_XL.gguf"),
+    "MTP/mtp-tiny-Q5_0.gguf",
 ]
 
 

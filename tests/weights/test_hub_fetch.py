@@ -9,6 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +20,7 @@ import pytest
 from hub_server import HubServer, Repo
 from kaiwa.errors import DownloadFailed, KaiwaError, ModelNotFound
 from kaiwa.events import Progress
-from kaiwa.weights import hub, hub_fetch, hub_receipt
+from kaiwa.weights import hub, hub_client, hub_receipt
 from kaiwa.weights.hub_client import Unreachable
 
 MODEL = hashlib.shake_128(b"model").digest(3 << 20)
@@ -41,7 +43,7 @@ print(hub.resolve(sys.argv[1], on_progress=lambda progress: print(progress.stage
 
 @pytest.fixture(autouse=True)
 def no_long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_fetch, "_WAITS_S", (0.01, 0.02))
+    monkeypatch.setattr(hub_client, "WAITS_S", (0.01, 0.02))
 
 
 @pytest.fixture
@@ -252,6 +254,60 @@ def test_a_wrong_token_is_told(hub_server: HubServer, repo: Repo) -> None:
     hub_server.valid_tokens = {"secret"}
     assert "or it is private" in str(failure("org/tiny-GGUF", ModelNotFound))
     assert hub.resolve("org/tiny-GGUF", token="secret").read_bytes() == MODEL
+
+
+def test_a_busy_hub_is_asked_again(hub_server: HubServer, repo: Repo) -> None:
+    hub_server.too_many = 2
+    assert hub.resolve("org/tiny-GGUF").read_bytes() == MODEL
+    hub_server.too_many = 100
+    error = failure("org/tiny")
+    assert "answers no more of your questions for now (429)" in str(error)
+    assert "hf auth login" in error.hint
+    assert hub_server.too_many == 97  # asked three times
+
+
+def test_files_may_come_from_elsewhere_which_does_not_get_the_token(hub_server: HubServer, repo: Repo) -> None:
+    with HubServer(repos={"org/tiny-GGUF": repo}).serve() as elsewhere:
+        hub_server.valid_tokens = {"mine"}
+        hub_server.cdn = elsewhere.url.replace("127.0.0.1", "localhost")
+        elsewhere.cuts = [1 << 20]
+        assert hub.resolve("org/tiny-GGUF:Q4_K_M", token="mine").read_bytes() == MODEL
+    assert elsewhere.files_asked_for() == ["tiny-Q4_K_M.gguf", f"tiny-Q4_K_M.gguf#{1 << 20}"]
+    assert set(hub_server.tokens) == {"mine"}
+    assert set(elsewhere.tokens) == {""}
+
+
+def test_a_proxy_is_asked_where_there_is_one(
+    hub_server: HubServer, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub is the proxy here: it is asked for an address that nobody else could find."""
+    settings = {"HF_ENDPOINT": "http://hub.invalid", "HTTP_PROXY": hub_server.url, "NO_PROXY": ""}
+    fetching = start(hub_server, tmp_path, "org/tiny-GGUF:Q8_0", **settings)
+    out, err = fetching.communicate(timeout=PATIENCE_S)
+    assert fetching.returncode == 0, err
+    assert Path(out.splitlines()[-1]).read_bytes() == OTHER
+
+
+def test_what_another_process_wrote_to_as_well_is_not_kept(
+    hub_server: HubServer, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on file systems that take a lock from everybody."""
+    hub_server.go_on = threading.Event()
+
+    def write_too() -> None:
+        hub_server.has_begun.wait(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while not (parts := list((tmp_path / "hf").glob("*/blobs/*.incomplete"))) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with parts[0].open("ab") as part:
+            part.write(b"more")
+        hub_server.go_on.set()  # type: ignore[union-attr]
+
+    other = threading.Thread(target=write_too)
+    other.start()
+    assert "another process wrote to" in str(failure("org/tiny-GGUF:Q8_0"))
+    other.join()
+    assert hub.resolve("org/tiny-GGUF:Q8_0").read_bytes() == OTHER
 
 
 def test_a_full_disk_is_seen_before_a_byte_is_fetched(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from kaiwa.weights.description import Description
     from kaiwa.weights.inventory import Model
 
-SUMMARY = "Say what a model is: family, numbers, licence, template, engine."
+SUMMARY = "Say what a model is: family, numbers, licence, template, engine, memory."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,11 +56,10 @@ def _find(name: str) -> tuple[Path, Model | None]:
 def _template(path: Path, description: Description) -> str:
     """The chat template's source, or "" where there is none or the tokenizer is of a kind that Kaiwa does not read."""
     from kaiwa.text.tokenizer import Tokenizer
-    from kaiwa.weights import gguf
+    from kaiwa.weights import gguf, gguf_files
 
     if description.kind == "GGUF":
-        file = path if path.is_file() else next(iter(sorted(path.glob("*.gguf"))))
-        return str(gguf.read_metadata(file).get("tokenizer.chat_template", ""))
+        return str(gguf.read_metadata(gguf_files.find(path) or path).get("tokenizer.chat_template", ""))
     try:
         return Tokenizer.from_folder(path).chat_template or ""
     except KaiwaError:
@@ -78,8 +78,34 @@ def _to_dict(path: Path, model: Model | None, description: Description, template
         **asdict(description),
         "engine": engine.name,
         "engine_is_installed": engine.is_installed,
+        **({"memory": _memory(path)} if engine is engine_choice.NATIVE else {}),
         "template": template,
     }
+
+
+def _memory(path: Path) -> dict[str, int | str]:
+    """What the model takes with the context that it would have now, or why it does not fit."""
+    from kaiwa.errors import OutOfMemory
+    from kaiwa.runtime.loading import plan_of
+
+    try:
+        plan = plan_of(path)
+    except OutOfMemory as error:
+        return {"problem": str(error)}
+    return {
+        "weights_bytes": plan.weights_bytes,
+        "cache_bytes": plan.cache_bytes * plan.context_length // plan.cache_tokens,
+        "context_length": plan.context_length,
+    }
+
+
+def _memory_words(memory: Mapping[str, Any]) -> str:
+    from kaiwa.terminal import words
+
+    if "problem" in memory:
+        return f"does not fit now: {memory['problem']}"
+    weights, cache = words.in_bytes(memory["weights_bytes"]), words.in_bytes(memory["cache_bytes"])
+    return f"{weights} weights + {cache} cache when a context of {memory['context_length']:,} tokens is full"
 
 
 def _lines(path: Path, model: Model | None, description: Description, template: str) -> list[str]:
@@ -107,6 +133,7 @@ def _lines(path: Path, model: Model | None, description: Description, template: 
             f"{len(template):,} characters (see --template)" if template else "none, so it cannot converse",
         ),
         ("engine", f"{engine.name}{missing}"),
+        ("memory", _memory_words(_memory(path)) if engine is engine_choice.NATIVE else ""),
         ("", description.problem),
     ]
     shown = [(name, value) for name, value in rows if value]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from kaiwa.chat.address import is_address
@@ -28,20 +27,15 @@ def find(model: object, options: Mapping[str, Any]) -> Any:
     if engine == "auto" and named == DEFAULT_MODEL:
         return None
     from kaiwa.runtime import engine_choice
-    from kaiwa.weights import hub
+    from kaiwa.weights import gguf_files, hub
 
     check_threads(options.get("threads"))
     path = hub.resolve(named, on_progress=options.get("on_progress"))
-    file = _gguf_file(path)
+    is_checkpoint = path.is_dir() and (path / "config.json").exists()
+    file = path if is_checkpoint else gguf_files.find(path) or path
     if not engine_choice.wants_llama_cpp(file, engine):
         return None
     from kaiwa.engines.llama_cpp import LlamaCppModel
 
     rest = {name: value for name, value in options.items() if name not in ("engine", "model", "max_waiting")}
     return LlamaCppModel(file, name=hub.display_name(named, path), **rest)
-
-
-def _gguf_file(path: Path) -> Path:
-    """The GGUF file in a folder that has one, or the path as it is."""
-    files = sorted(path.glob("*.gguf")) if path.is_dir() and not (path / "config.json").exists() else []
-    return files[0] if files else path

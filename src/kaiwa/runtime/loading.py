@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 
 from kaiwa.engines.engine import Engine
 from kaiwa.errors import InvalidOption, OutOfMemory, did_you_mean
@@ -97,16 +98,32 @@ def load(
     return Parts(name, engine, tokenizer, template, sampling, pooling)
 
 
-def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: OnProgress | None) -> Engine:
-    from kaiwa.engines.native import engine, rounding
-    from kaiwa.engines.native.options import KV_DTYPES, choose_kv_dtype, main_format
+def plan_of(path: Path) -> Plan:
+    """What the model at `path` would take of the memory that is free now, on the built-in engine as nobody sets it.
+
+    Raises `OutOfMemory` with the arithmetic, and what opening it raises.
+    """
+    from kaiwa.weights.open import open_checkpoint
+
+    with closing(open_checkpoint(path)) as checkpoint:
+        return _planner(checkpoint, EngineOptions(), _kv_dtype(checkpoint, EngineOptions()))(available_bytes())
+
+
+def _kv_dtype(checkpoint: Checkpoint, options: EngineOptions) -> str:
+    from kaiwa.engines.native.options import choose_kv_dtype, main_format
+
+    is_exact = options.quantization is None and main_format(checkpoint) == "F32"
+    return choose_kv_dtype(options.kv_dtype, is_exact=is_exact)
+
+
+def _planner(checkpoint: Checkpoint, options: EngineOptions, kv_dtype: str) -> Callable[[int | None], Plan]:
+    """What plans the model into so many bytes."""
+    from kaiwa.engines.native.options import KV_DTYPES
     from kaiwa.weights import quantize
 
     quantization = options.quantization
     sizes = quantize.possible_bytes(checkpoint)
     weights_bytes = checkpoint.num_bytes if quantization is None else quantize.quantized_bytes(checkpoint, quantization)
-    is_exact = quantization is None and main_format(checkpoint) == "F32"
-    kv_dtype = choose_kv_dtype(options.kv_dtype, is_exact=is_exact)
 
     def plan_in(available_bytes: int | None) -> Plan:
         return plan(
@@ -118,7 +135,15 @@ def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: On
             smaller={name: num_bytes for name, num_bytes in sizes.items() if num_bytes < weights_bytes},
         )
 
-    planned = _planned(plan_in)
+    return plan_in
+
+
+def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: OnProgress | None) -> Engine:
+    from kaiwa.engines.native import engine, rounding
+    from kaiwa.weights import quantize
+
+    quantization, kv_dtype = options.quantization, _kv_dtype(checkpoint, options)
+    planned = _planned(_planner(checkpoint, options, kv_dtype))
 
     def load(checkpoint: Checkpoint) -> Engine:
         return engine.load(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kaiwa.errors import KaiwaError, UnsupportedFormat, UnsupportedModel
-from kaiwa.weights import gguf, hub_choice, safetensors
+from kaiwa.weights import gguf, gguf_files, hub_choice, safetensors
 from kaiwa.weights.open import open_checkpoint
 
 _CONFIG = "config.json"
@@ -56,7 +56,7 @@ def _of_headers(path: Path, problem: str) -> Description:
         length = inner.get("max_position_embeddings")
         dtype = inner.get("dtype") or inner.get("torch_dtype") or config.get("torch_dtype") or ""
         return Description("safetensors", family, str(dtype), length if isinstance(length, int) else 0, 0, problem)
-    file = path if path.is_file() else next(iter(sorted(path.glob("*.gguf"))), path)
+    file = gguf_files.find(path) or path
     number_format = hub_choice.quantization_of(file.name)
     try:
         metadata = gguf.read_metadata(file)

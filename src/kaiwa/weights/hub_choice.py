@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kaiwa.errors import ModelNotFound, UnsupportedModel, did_you_mean
+from kaiwa.weights import gguf_files
 from kaiwa.weights.hub_name import HubName
 
 _DESCRIPTIONS = (
@@ -79,9 +80,8 @@ def _gguf_models(listed: list[str]) -> dict[str, tuple[str, ...]]:
     models: dict[str, list[str]] = {}
     for file in listed:
         path = PurePosixPath(file)
-        if path.suffix != ".gguf" or path.name.lower().startswith(("mmproj", "imatrix")):
-            continue  # the eyes of a model, or notes of how it was quantized
-        models.setdefault(str(path.with_name(_PART.sub("", path.stem))), []).append(file)
+        if gguf_files.is_model(file):
+            models.setdefault(str(path.with_name(_PART.sub("", path.stem))), []).append(file)
     return {parts[0]: tuple(parts) for parts in models.values()}
 
 

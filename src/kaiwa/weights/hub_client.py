@@ -1,12 +1,13 @@
 """The Hugging Face Hub over HTTP: what a repository holds, and the bytes of its files.
 
 Address, token, offline mode and proxies are those that `huggingface_hub` knows (`HF_ENDPOINT`, `HF_TOKEN`,
-`HF_HUB_OFFLINE`, `hf auth login`). Its own downloads are not used, because they begin anew after an interruption.
+`HF_HUB_OFFLINE`, `hf auth login`). Its own downloads are not used: docs/design.md says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,10 @@ from kaiwa.errors import DownloadFailed, KaiwaError, ModelNotFound
 
 _TIMEOUT_S = 30.0
 _NUM_NEAR = 4
-_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _NO_SUCH_RANGE, _PARTIAL = 401, 403, 404, 416, 206
+_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _NO_SUCH_RANGE, _TOO_MANY, _PARTIAL = 401, 403, 404, 416, 429, 206
+WAITS_S = (0.2, 1.0, 3.0, 8.0)
+"""Between attempts that bring nothing."""
+MAX_WAIT_S = 60.0
 _BUSY = (408, 429, 500, 502, 503, 504)
 
 
@@ -71,7 +75,8 @@ class HubClient:
     def look_up(self, repo: str, revision: str) -> Repository:
         """The files of a repository. Raises `ModelNotFound`, or `DownloadFailed` (`Unreachable`) with the reason."""
         with self._translated(repo, revision), self._reached(repo):
-            info = self._api().model_info(repo, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
+            about = {"revision": revision, "files_metadata": True, "timeout": _TIMEOUT_S}
+            info = self._ask(lambda: self._api().model_info(repo, **about))
         files = {
             sibling.rfilename: HubFile(
                 sibling.rfilename,
@@ -116,6 +121,20 @@ class HubClient:
                 yield (start if got.status_code == _PARTIAL else 0), got.iter_bytes()
         except httpx2.TransportError as error:
             raise Interrupted(str(error) or type(error).__name__) from error
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        """The answer, asked for again where the hub is busy: when it says, or a little later each time."""
+        from huggingface_hub import errors
+
+        for wait_s in WAITS_S:
+            try:
+                return question()
+            except errors.HfHubHTTPError as error:
+                if error.response.status_code not in _BUSY:
+                    raise
+                asked_s = _wait_s(error.response.headers)
+                time.sleep(min(wait_s if asked_s is None else asked_s, MAX_WAIT_S))
+        return question()
 
     def _api(self) -> Any:
         return self._hub.HfApi(endpoint=self._endpoint, token=self._token or False, library_name="kaiwa")
@@ -175,6 +194,12 @@ class HubClient:
         if status == _FORBIDDEN:
             return DownloadFailed(
                 f"the hub refuses to give {repo} to this token", hint="give the token the right to read it"
+            )
+        if status == _TOO_MANY:
+            instead = "" if self._token else ", or log in with `hf auth login` to be allowed more"
+            return DownloadFailed(
+                f"{self._endpoint} answers no more of your questions for now ({status})",
+                hint=f"wait some minutes{instead}",
             )
         return DownloadFailed(f"{self._endpoint} answered {status} when asked for {repo}", hint="try again later")
 

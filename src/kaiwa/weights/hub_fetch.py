@@ -15,13 +15,11 @@ from typing import Any
 
 from kaiwa.errors import DownloadFailed
 from kaiwa.events import Progress
+from kaiwa.weights import hub_client
 from kaiwa.weights.hub_cache import RepositoryFolder
 from kaiwa.weights.hub_client import HubClient, HubFile, Interrupted, Repository, Unreachable
 from kaiwa.weights.lock import exclusive
 
-_WAITS_S = (0.2, 1.0, 3.0, 8.0)
-"""Between attempts that bring nothing; one that brings bytes begins the row anew."""
-_MAX_WAIT_S = 60.0
 _SPARE_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 20
 _HINT = "free some space, or set HF_HOME to a folder that takes it; `kaiwa rm` removes models"
@@ -103,10 +101,10 @@ class _Download:
             if self.has >= self.file.num_bytes:
                 break
             failures = 0 if self.has > before else failures + 1
-            if failures > len(_WAITS_S):
+            if failures > len(hub_client.WAITS_S):
                 raise self._given_up(problem) from problem
-            wait_s = _WAITS_S[max(failures - 1, 0)] if problem.wait_s is None else problem.wait_s
-            time.sleep(min(wait_s, _MAX_WAIT_S))
+            wait_s = hub_client.WAITS_S[max(failures - 1, 0)] if problem.wait_s is None else problem.wait_s
+            time.sleep(min(wait_s, hub_client.MAX_WAIT_S))
         self._finish()
 
     def _take_up(self) -> None:
@@ -147,11 +145,18 @@ class _Download:
         if self.file.num_bytes == 0:
             unfinished.touch()
         found = self.digest.hexdigest()
-        if self.has == self.file.num_bytes and found == self.file.key:
+        # Where locks are none, as on some network file systems, two processes may have written to one file.
+        is_alone = unfinished.stat().st_size == self.has
+        if self.has == self.file.num_bytes and found == self.file.key and is_alone:
             unfinished.replace(self.folder.blob(self.file.key))
             return
         was_resumed = self.was_resumed
         self._begin_anew()
+        if not is_alone:
+            raise DownloadFailed(
+                f"another process wrote to {unfinished} while it was fetched, though it is locked",
+                hint="fetch it once more, from one process only",
+            )
         if was_resumed:
             self.run()
             return
@@ -164,7 +169,7 @@ class _Download:
     def _given_up(self, problem: Interrupted) -> DownloadFailed:
         return Unreachable(
             f"the connection for {self.file.name} of {self.repository.name} ended after {self.has:,} of "
-            f"{self.file.num_bytes:,} bytes, {len(_WAITS_S) + 1} times in a row: {problem}",
+            f"{self.file.num_bytes:,} bytes, {len(hub_client.WAITS_S) + 1} times in a row: {problem}",
             hint="run the same again when the network is back: it goes on where it stopped",
         )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kaiwa.errors import ModelNotFound, UnusableFile
-from kaiwa.weights import file_kinds, gguf, names, quantized, safetensors
+from kaiwa.weights import file_kinds, gguf, gguf_files, names, quantized, safetensors
 from kaiwa.weights.checkpoint import Checkpoint, Tensor
 from kaiwa.weights.config import check_token_ids, normalize_config
 from kaiwa.weights.quantized import QuantizedTensor
@@ -50,7 +50,7 @@ def _open_folder(folder: Path) -> Checkpoint:
         found = sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
         raise UnusableFile(folder, "model", f"the folder cannot be read: {error.strerror}") from error
-    models = _first_parts([name for name in found if name.endswith(".gguf")])
+    models = gguf_files.first_parts(found)
     if len(models) == 1:
         return _open_gguf(folder / models[0])
     if models:
@@ -58,14 +58,6 @@ def _open_folder(folder: Path) -> Checkpoint:
     if pickles := [name for name in found if name.endswith(_PICKLES)]:
         raise _pickle_error(folder / pickles[0])
     raise ModelNotFound(f"{folder} holds no model; it holds {_listed(found) or 'nothing'}", hint=_EXPECTED)
-
-
-def _first_parts(file_names: list[str]) -> list[str]:
-    """Without the later parts of split files, and without vision projectors, which are no models by themselves."""
-    return [
-        name for name in file_names
-        if not name.startswith("mmproj") and (not (part := gguf.PART.fullmatch(name)) or int(part["number"]) == 1)
-    ]  # fmt: skip
 
 
 def _listed(file_names: list[str], most: int = 5) -> str:
