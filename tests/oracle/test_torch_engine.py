@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,20 @@ import pytest
 import torch
 from transformers import (
     AutoModelForCausalLM,
+    BloomConfig,
+    BloomForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
+    Llama4ForCausalLM,
+    Llama4TextConfig,
+    MambaConfig,
+    MambaForCausalLM,
     OlmoConfig,
     OlmoForCausalLM,
+    OpenAIGPTConfig,
+    OpenAIGPTLMHeadModel,
     PreTrainedModel,
 )
 from transformers.utils import logging
@@ -40,6 +49,12 @@ FOREIGN = {
     "gpt2": (GPT2LMHeadModel, GPT2Config(vocab_size=256, n_embd=48, n_layer=2, n_head=4, n_positions=256)),
     "gpt_neox": (GPTNeoXForCausalLM, GPTNeoXConfig(**SMALL)),
     "olmo": (OlmoForCausalLM, OlmoConfig(**SMALL)),
+    "bloom": (BloomForCausalLM, BloomConfig(vocab_size=256, hidden_size=48, n_layer=2, n_head=4)),
+    "llama4": (
+        Llama4ForCausalLM,
+        Llama4TextConfig(**SMALL, num_local_experts=4, num_key_value_heads=4, head_dim=12, attention_chunk_size=16),
+    ),
+    "mamba": (MambaForCausalLM, MambaConfig(vocab_size=256, hidden_size=32, num_hidden_layers=2, state_size=8)),
 }
 
 
@@ -99,19 +114,83 @@ def test_it_says_what_generate_says(name: str) -> None:
         assert continued(engine, sequence, token, NUM_NEW) == expected
 
 
-def test_a_batch_is_computed_as_each_alone(engine: TorchEngine, llama: PreTrainedModel) -> None:
-    prompts = [PROMPT[:5], PROMPT[5:25], PROMPT]
-    sequences = []
-    for prompt in prompts:
-        sequences.append(engine.open())
-        engine.configure(sequences[-1], GREEDY, prompt_ids=prompt)
-    answers = [[] for _ in prompts]
-    parts = [Slice(sequence, prompt) for sequence, prompt in zip(sequences, prompts, strict=True)]
-    for _ in range(NUM_NEW):
-        for answer, sampled in zip(answers, engine.step(parts), strict=True):
-            answer.extend(sampled.token_ids)
-        parts = [Slice(sequence, answer[-1:]) for sequence, answer in zip(sequences, answers, strict=True)]
-    assert answers == [greedy(llama, prompt) for prompt in prompts]
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an engine said of a sequence."""
+
+    token_ids: list[int]
+    logprobs: list[float]
+
+
+def said_in_steps(engine: TorchEngine, *, together: bool) -> list[Told]:
+    """Five conversations in steps that take all of them, or each by itself.
+
+    Two begin alike; prompts are read in pieces of other lengths; one guesses, one misses a step and one leaves early.
+    """
+
+    def step(*parts: Slice) -> None:
+        sampled = engine.step(parts) if together else [engine.step([part])[0] for part in parts]
+        for part, one in zip(parts, sampled, strict=True):
+            if one is not None:
+                told[part.sequence].token_ids.extend(one.token_ids)
+                told[part.sequence].logprobs.extend(logprobs.sampled for logprobs in one.logprobs)
+
+    def said(*sequences: int) -> list[Slice]:
+        return [Slice(sequence, told[sequence].token_ids[-1:], num_logprobs=0) for sequence in sequences]
+
+    prompts = [PROMPT[:4], PROMPT[4:26], PROMPT, [*PROMPT[::-1], *PROMPT]]
+    sequences = [engine.open() for _ in prompts]
+    halves = [(prompt[: len(prompt) // 2], prompt[len(prompt) // 2 :]) for prompt in prompts]
+    step(*(Slice(sequence, first, sample=False) for sequence, (first, _) in zip(sequences, halves, strict=True)))
+    half = len(PROMPT) // 2
+    sequences.append(engine.fork(sequences[2], half))
+    told = {sequence: Told([], []) for sequence in sequences}
+    for sequence in sequences:
+        engine.configure(sequence, GREEDY)
+    if not engine.length(sequences[4]):  # a state has no beginning
+        step(Slice(sequences[4], PROMPT[:half], sample=False))
+    rests = [*(rest for _, rest in halves), PROMPT[9:19]]
+    step(*(Slice(sequence, rest, num_logprobs=0) for sequence, rest in zip(sequences, rests, strict=True)))
+    for _ in range(3):
+        step(*said(*sequences))
+    step(*said(*sequences[:2], *sequences[3:]))
+    guessing = said(sequences[0])[0]
+    if not engine.info.is_recurrent:
+        guessing = replace(guessing, token_ids=[*guessing.token_ids, 7, 8, 9], num_guesses=3)
+    step(guessing, *said(*sequences[1:]))
+    engine.close(sequences[3])
+    for _ in range(4):
+        step(*said(*sequences[:3], sequences[4]))
+    restored = engine.restore(engine.save(sequences[1]))
+    engine.configure(restored, GREEDY)
+    told[restored] = Told(told[sequences[1]].token_ids[-1:], [])
+    engine.close(sequences[1])
+    sequences[1] = restored
+    step(*said(*sequences[:3], sequences[4]))
+    return list(told.values())
+
+
+@pytest.mark.parametrize("name", [*TINY_MODELS, *FOREIGN])
+def test_a_batch_is_computed_as_each_alone(name: str) -> None:
+    model = foreign(name) if name in FOREIGN else TINY_MODELS[name].build()
+    with engine_of(model) as engine, engine_of(model) as other:
+        for told, alone in zip(said_in_steps(engine, together=True), said_in_steps(other, together=False), strict=True):
+            assert told.token_ids == alone.token_ids
+            assert told.logprobs == pytest.approx(alone.logprobs, abs=1e-3)
+
+
+def test_a_batch_is_one_forward(llama: PreTrainedModel) -> None:
+    shapes = []
+
+    def see(_module: object, _arguments: object, inputs: dict[str, torch.Tensor]) -> None:
+        shapes.append(tuple(inputs["input_ids"].shape))
+
+    hook = llama.model.register_forward_pre_hook(see, with_kwargs=True)
+    with engine_of(llama) as engine:
+        said_in_steps(engine, together=True)
+    hook.remove()
+    assert shapes[:3] == [(2, 40), (1, 11), (1, 2)], "a short prompt is not worth being padded that far"
+    assert shapes[-1] == (4, 1)
 
 
 def test_forks_and_cuts_leave_others_alone(engine: TorchEngine, llama: PreTrainedModel) -> None:
@@ -204,8 +283,6 @@ def test_a_state_cannot_be_taken_back() -> None:
         assert continued(engine, fork, token, NUM_NEW) == expected
         engine.truncate(sequence, 10)
         assert engine.length(sequence) == 0
-        with pytest.raises(UnsupportedModel):
-            engine.save(sequence)
 
 
 def test_limits(llama: PreTrainedModel) -> None:
@@ -251,6 +328,8 @@ def test_both_engines_say_the_same() -> None:
 
 
 def test_what_it_cannot_do(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModel, match="keeps nothing of what it has read"):
+        TorchEngine(OpenAIGPTLMHeadModel(OpenAIGPTConfig(vocab_size=99, n_embd=8, n_layer=1, n_head=1)), name="cpu")
     with pytest.raises(UnsupportedFormat, match="this is GGUF"):
         load(tmp_path / "model.gguf")
     (tmp_path / "config.json").write_text('{"model_type": "martian"}')
