@@ -29,6 +29,8 @@ std::vector<Drawn> draw_all(const LogitRows& logits, const std::vector<Draw>& dr
   const auto draw = [&](int i) {
     try {
       drawn[i] = draw_one(logits, draws[i], kernels);
+    } catch (const std::runtime_error&) {
+      drawn[i] = {};
     } catch (...) {
       errors[i] = std::current_exception();
     }

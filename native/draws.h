@@ -36,8 +36,8 @@ struct Drawn {
   std::vector<Logprobs> logprobs;  // of each, where they were asked for
 };
 
-// The draws of one sampler depend on nothing but its rows. Throws what Sampler::sample does, for the first draw that
-// fails, and std::invalid_argument for rows that are not there.
+// The draws of one sampler depend on nothing but its rows: where those are no numbers, only its own draw has no tokens.
+// Throws std::invalid_argument for rows that are not there.
 std::vector<Drawn> draw_all(const LogitRows& logits, const std::vector<Draw>& draws, const Kernels& kernels, ThreadPool& pool);
 
 }  // namespace kaiwa

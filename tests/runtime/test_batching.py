@@ -152,6 +152,30 @@ def test_an_error_fails_only_the_request_that_it_is_of() -> None:
     assert len(engine._tokens) == 2, "what failed is not kept"
 
 
+class Numberless(ScriptedEngine):
+    """As `Poisoned`, but the others in the step get their tokens."""
+
+    def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
+        problem = Sampled((), error=NumericalError("the model computed numbers that are no answer"))
+        return [
+            problem if sampled is not None and ord("!") in self._tokens[part.sequence] else sampled
+            for part, sampled in zip(batch, super().step(batch), strict=True)
+        ]
+
+
+def test_an_engine_that_says_whose_numbers_are_none_computes_nothing_twice() -> None:
+    engine = Numberless(echoes()._answer, end_id=END, vocab_size=258, delay_s=0.001)
+    llm = model(engine)
+    streams = [llm.stream(question, client=question) for question in ("one " * 20, "two! " * 20)]
+    assert read(streams[0]) == "one " * 20
+    with pytest.raises(NumericalError):
+        read(streams[1])
+    num_computed = sum(len(part.token_ids) for step in engine.steps for part in step)
+    usages = [len(stream._request.prompt.token_ids) for stream in streams]
+    assert num_computed == sum(usages) + len("one " * 20)
+    assert len(engine._tokens) == 1, "what failed is not kept"
+
+
 class Torn:
     """A constraint that breaks after some tokens."""
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from kaiwa.errors import NumericalError
 from kaiwa.sampling import Sampling
 
 Pooling = Literal["mean", "last"]
@@ -78,6 +79,8 @@ class Sampled:
     token_ids: tuple[int, ...]
     logprobs: tuple[Logprobs, ...] = ()
     """One for each token where the slice asked for them."""
+    error: NumericalError | None = None
+    """Why there is no token, where the numbers of this slice are none. Those of other slices are as they would be."""
 
 
 class Engine(Protocol):

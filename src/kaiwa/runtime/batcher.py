@@ -222,7 +222,10 @@ class Batcher:
         self._free_tokens -= num_tokens
         self.scheduler.times.observe(num_tokens, step_s)
         for (request, part), sampled in zip(parts, results, strict=True):
-            self._accept(request, part, sampled, step_s)
+            if sampled is not None and sampled.error is not None:
+                self._fail(request, sampled.error)
+            else:
+                self._accept(request, part, sampled, step_s)
 
     def _accept(self, request: Request, part: Slice, sampled: Sampled | None, step_s: float) -> None:
         num_sampled = len(sampled.token_ids) if sampled is not None else 0

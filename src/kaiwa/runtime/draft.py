@@ -128,7 +128,7 @@ class Draft:
         self._computed = context[: begin + len(new)]
         said: list[int] = []
         started = time.perf_counter()
-        while sampled is not None and sampled.logprobs[0].sampled >= MIN_LOGPROB:
+        while sampled is not None and sampled.logprobs and sampled.logprobs[0].sampled >= MIN_LOGPROB:
             said.append(sampled.token_ids[0])
             if len(said) >= most:
                 break

@@ -266,7 +266,7 @@ class NativeEngine:
         return replace(part, token_ids=part.token_ids[:num_ids], num_guesses=left)
 
     def _draw(self, parts: Sequence[Slice]) -> list[tuple[list[int], list[_native.LogprobsTuple]]]:
-        """The next tokens of slices whose logits were just computed, in this order."""
+        """The next tokens of slices whose logits were just computed, in this order; none where those are no numbers."""
         draws: list[_native.DrawTuple] = []
         row = 0
         for part in parts:
@@ -276,16 +276,12 @@ class NativeEngine:
             num_logprobs = -1 if part.num_logprobs is None else part.num_logprobs
             draws.append((sampler, row, guesses, part.allowed, num_logprobs))
             row += 1 + part.num_guesses
-        try:
-            return self._native.draw(self._program.logits, draws)
-        except RuntimeError as error:
-            for part in parts:
-                self._forget(part, part.num_guesses)
-            raise NumericalError(
-                str(error), hint="its weights are damaged or too large for its arithmetic; try another file of it"
-            ) from error
+        return self._native.draw(self._program.logits, draws)
 
     def _settle(self, part: Slice, token_ids: list[int], logprobs: list[_native.LogprobsTuple]) -> Sampled:
+        if not token_ids:
+            self._forget(part, part.num_guesses)
+            return Sampled((), error=_overflow())
         self._forget(part, part.num_guesses + 1 - len(token_ids))
         return Sampled(tuple(token_ids), tuple(Logprobs(sampled, tuple(best)) for sampled, best in logprobs))
 
@@ -293,6 +289,13 @@ class NativeEngine:
         """Take the last tokens of a slice back."""
         if num_tokens:
             self._sequences.truncate(part.sequence, self._sequences[part.sequence].length - num_tokens)
+
+
+def _overflow() -> NumericalError:
+    return NumericalError(
+        "the model computed a logit that is NaN or infinite",
+        hint="its weights are damaged or too large for its arithmetic; try another file of it",
+    )
 
 
 def _count(shape: tuple[int, ...]) -> int:
