@@ -18,7 +18,7 @@ from typing import Any
 from kaiwa import paths
 from kaiwa.chat.model import ModelCard
 from kaiwa.errors import ContextOverflow, UnsupportedModel
-from kaiwa.events import Event, Finished, FinishReason, PromptProgress, TextDelta, Timings, Usage
+from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, TextDelta, Timings, Usage
 from kaiwa.messages import Conversation, normalize
 from kaiwa.sampling import Sampling
 
@@ -67,6 +67,9 @@ class ScriptedModel:
         count = 0
         reason: FinishReason = "stop"
         try:
+            if question == "busy":
+                yield Queued(2)
+                time.sleep(0.5)
             yield PromptProgress(len(prompt), len(prompt), cached)
             for token in tokens:
                 if sampling.max_new_tokens == count:

@@ -79,6 +79,14 @@ def test_ctrl_c_stops_the_answer_and_keeps_the_chat(chat: PseudoTerminal, log: P
     chat.wait_for_prompt()
 
 
+def test_a_question_that_waits_for_others_says_so(chat: PseudoTerminal) -> None:
+    chat.say("busy")
+    chat.wait_for("waiting for others: number 2 in the queue")
+    chat.wait_for("You said: busy")
+    chat.wait_for_prompt()
+    assert "waiting for others" not in chat.everything
+
+
 def test_ctrl_c_at_the_prompt_clears_the_line_and_then_says_how_to_leave(chat: PseudoTerminal) -> None:
     chat.type("not this")
     chat.wait_for("not this")

@@ -137,13 +137,18 @@ class Supervisor:
 
     def _hand_out(self, child: Child) -> None:
         """Give every call what comes for it, until nothing comes any more."""
+        while (replies := self._receive(child)) is not None:
+            for reply in replies:
+                self._hand_over(reply)
+
+    def _receive(self, child: Child) -> list[Reply] | None:
+        """What comes next; None at the end, or where it cannot be read: then start anew, or all would wait for ever."""
         try:
-            while (replies := child.receive()) is not None:
-                for reply in replies:
-                    self._hand_over(reply)
-        except Exception:  # noqa: BLE001  what comes cannot be read: start anew, or everybody would wait for ever
+            return child.receive()
+        except Exception:  # noqa: BLE001  whatever a class raises when it is put together
             _log.exception("the process of %s sent something that cannot be read", self._start.options["model"])
             child.end()
+            return None
 
     def _hand_over(self, reply: Reply) -> None:
         if isinstance(reply, End | Value | Failed):

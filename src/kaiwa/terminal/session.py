@@ -11,7 +11,7 @@ from kaiwa.chat import history
 from kaiwa.chat.conversation import Chat
 from kaiwa.chat.history import SavedChat
 from kaiwa.errors import ContextOverflow, KaiwaError
-from kaiwa.events import BrokenToolCall, Event, Finished, PromptProgress, ReasoningDelta, TextDelta, ToolCall
+from kaiwa.events import BrokenToolCall, Event, Finished, PromptProgress, Queued, ReasoningDelta, TextDelta, ToolCall
 from kaiwa.terminal import words
 from kaiwa.terminal.answer import AnswerView
 from kaiwa.terminal.commands import COMMANDS, Outcome, is_command, message_of, run_command, show_last_turn
@@ -189,6 +189,8 @@ def _show(view: AnswerView, event: Event) -> None:
             view.text(text)
         case ReasoningDelta(reasoning):
             view.reasoning(reasoning)
+        case Queued(place):
+            view.wait(f"waiting for others: number {place:,} in the queue")
         case PromptProgress(read_tokens, prompt_tokens):
             view.wait(f"reading {read_tokens:,} of {prompt_tokens:,} tokens")
         case BrokenToolCall(text):
