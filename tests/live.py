@@ -14,7 +14,7 @@ from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
 
 from kaiwa.engines.scripted import ScriptedEngine
-from kaiwa.runtime.admission import ready
+from kaiwa.runtime.admission import Load, ready
 from kaiwa.runtime.llm import LLM
 from kaiwa.runtime.pool import ModelPool
 from kaiwa.server.app import create_app
@@ -64,13 +64,15 @@ class Live:
 
 
 @contextmanager
-def serve(engine: ScriptedEngine, *, llm: LLM | None = None, **options: Any) -> Iterator[Live]:
+def serve(
+    engine: ScriptedEngine, *, llm: LLM | None = None, load: Load | None = None, **options: Any
+) -> Iterator[Live]:
     """Run a server of one model until the end of the block; then nothing may be left of it.
 
-    The model is the small one around the engine, or `llm`.
+    The model is the small one around the engine, or `llm`, or what `load` gives.
     """
     with ModelPool() as pool:
-        pool.add(MODEL, ready(lambda: llm or model(engine)))
+        pool.add(MODEL, load or ready(lambda: llm or model(engine)))
         settings = ServerSettings(port=0, **{"drain_s": 1, **options})
         app = create_app(pool, settings)
         running = Running(app, settings)

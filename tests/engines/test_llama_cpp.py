@@ -22,6 +22,8 @@ import kaiwa as kw
 from kaiwa.engines.llama_cpp import LlamaCppModel
 from kaiwa.errors import InvalidOption, UnsupportedModel
 from kaiwa.events import Finished
+from kaiwa.runtime.pool import ModelPool
+from kaiwa.runtime.process import in_child
 from required import absent
 
 PATIENCE_S = 30
@@ -69,6 +71,22 @@ def test_a_foreign_family_answers_by_itself(model: LlamaCppModel) -> None:
     assert asyncio.run(model.achat("Hi", max_new_tokens=5, do_sample=False)).text == reply.text
     *_, last = model.stream("Hi", max_new_tokens=3)
     assert isinstance(last, Finished)
+
+
+def test_a_pool_has_it_in_a_child_like_any_other(foreign: Path) -> None:
+    with ModelPool() as pool:
+        pool.add("foreign", in_child(foreign, threads=1, context_length=512, cache_dir=None))
+        with pool.using("foreign") as model:
+            assert pool.status("foreign").num_bytes == foreign.stat().st_size
+            assert model.chat("Hi", max_new_tokens=5, do_sample=False).usage.generated_tokens == 5
+            stream = model.stream("Tell me a long story", max_new_tokens=400, do_sample=False)
+            next(stream)
+            stream.cancel()
+            *_, last = stream
+            assert isinstance(last, Finished)
+            assert last.finish_reason == "cancelled"
+            with pytest.raises(UnsupportedModel, match="gives no vectors"):
+                model.embed(["Hi"])
 
 
 def test_its_port_is_closed_to_others(model: LlamaCppModel) -> None:

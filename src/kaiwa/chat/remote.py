@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from kaiwa.chat.background_loop import BackgroundLoop
@@ -17,8 +17,9 @@ from kaiwa.chat.remote_connection import Connection
 from kaiwa.chat.remote_request import Wishes, chat_body, text_body
 from kaiwa.chat.remote_stream import Item, RemoteStream, Work, across
 from kaiwa.chat.reply import collect
+from kaiwa.chat.tool_schema import ToolLike
 from kaiwa.closing import Closing
-from kaiwa.errors import InvalidOption, ModelNotFound, did_you_mean
+from kaiwa.errors import InvalidOption, ModelNotFound, UnsupportedModel, did_you_mean
 from kaiwa.events import Event, Finished, Reply
 from kaiwa.messages import Conversation, normalize
 from kaiwa.sampling import Sampling
@@ -103,6 +104,10 @@ class RemoteModel(Closing):
         """The options that were given with the address; the server keeps its own defaults for all others to itself."""
         return self._sampling
 
+    @property
+    def chat_template(self) -> None:
+        """The server renders conversations, and does not say how."""
+
     def chat(self, messages: Conversation, **options: Any) -> Reply:
         """The whole answer to a conversation; takes what `stream` takes, and raises what it raises."""
         return collect(self.stream(messages, **options))
@@ -134,12 +139,37 @@ class RemoteModel(Closing):
         """As `stream_text`, without ever blocking the event loop."""
         return across(self._loop, self._text(prompt, options))
 
-    def count_tokens(self, messages: Conversation) -> int:
+    def count_tokens(
+        self,
+        messages: Conversation,
+        *,
+        tools: Sequence[ToolLike] | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+    ) -> int:
         """How many tokens the conversation takes as a prompt: as the server counted it, if need be for one token."""
+        if tools or template_variables:
+            asked = self.chat(messages, max_new_tokens=1, tools=tools, template_variables=template_variables)
+            return asked.usage.prompt_tokens
         key = _key([message.to_dict() for message in normalize(messages)])
         if key not in self._counts:
             self.chat(messages, max_new_tokens=1)
         return self._counts.get(key, 0)
+
+    def embed(self, texts: Sequence[str | Sequence[int]], **options: Any) -> NoReturn:
+        """Raises `UnsupportedModel`: no vectors are asked for over the network."""
+        raise self._has_no("vectors of texts")
+
+    async def aembed(self, texts: Sequence[str | Sequence[int]], **options: Any) -> NoReturn:
+        """As `embed`."""
+        raise self._has_no("vectors of texts")
+
+    def tokenize(self, text: str) -> NoReturn:
+        """Raises `UnsupportedModel`: the tokens are the server's."""
+        raise self._has_no("tokens")
+
+    def detokenize(self, token_ids: Sequence[int]) -> NoReturn:
+        """As `tokenize`."""
+        raise self._has_no("tokens")
 
     def close(self) -> None:
         """Close all connections. Answers that are still read end with the reason "cancelled"."""
@@ -148,6 +178,12 @@ class RemoteModel(Closing):
 
     def __repr__(self) -> str:
         return f"<RemoteModel {self._name} at {self._url}>"
+
+    def _has_no(self, what: str) -> UnsupportedModel:
+        return UnsupportedModel(
+            f"{self._name} is {self.card.engine}, and gives no {what} here",
+            hint="ask the server itself, or load a model",
+        )
 
     def _chat(self, messages: Conversation, options: Mapping[str, Any]) -> Work:
         wishes, sampling = Wishes.split({**self._options, **options})

@@ -146,20 +146,17 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
 
 
 def _pool(models: dict[str, str], arguments: argparse.Namespace) -> ModelPool:
+    from kaiwa.chat.address import is_address
     from kaiwa.runtime.pool import ModelPool
     from kaiwa.runtime.process import isolated
 
     pool = ModelPool(max_models=arguments.max_models, memory_bytes=arguments.memory, keep_alive_s=arguments.keep_alive)
-    options = engine_options(arguments)
+    here = {**engine_options(arguments), "cache_dir": arguments.cache_dir}
+    # Where the variable has the keys of this server, they are not for others to know.
+    elsewhere = {} if arguments.api_key else {"api_key": ""}
     for name, model in models.items():
-        cache_dir = None if arguments.cache_dir is None else Path(arguments.cache_dir) / _folder_name(name)
-        pool.add(name, isolated(model, **options, cache_dir=cache_dir))
+        pool.add(name, isolated(model, **(elsewhere if is_address(model) else here)))
     return pool
-
-
-def _folder_name(name: str) -> str:
-    """A folder for each model: those of one shape would take each other's for their own."""
-    return re.sub(r"[^\w.-]", "-", name)
 
 
 def _port(text: str) -> int:

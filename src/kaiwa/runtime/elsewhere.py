@@ -36,6 +36,9 @@ def find(model: object, options: Mapping[str, Any]) -> Any:
     if not engine_choice.wants_llama_cpp(file, engine):
         return None
     from kaiwa.engines.llama_cpp import LlamaCppModel
+    from kaiwa.runtime import loading
 
-    rest = {name: value for name, value in options.items() if name not in ("engine", "model", "max_waiting")}
+    loading.admit(file.stat().st_size)
+    chosen = {name: value for name, value in options.items() if value is not None}
+    rest = {name: value for name, value in chosen.items() if name not in ("engine", "model", "max_waiting")}
     return LlamaCppModel(file, name=hub.display_name(named, path), **rest)

@@ -58,6 +58,12 @@ def within(budget: Budget) -> Iterator[None]:
         _budget.reset(token)
 
 
+def admit(num_bytes: int) -> None:
+    """Wait until there is room for a model that takes so much, where several share the memory."""
+    if (budget := _budget.get()) is not None:
+        budget.admit(num_bytes)
+
+
 def load(
     model: str | os.PathLike[str],
     options: EngineOptions,

@@ -190,8 +190,21 @@ def isolated(model: str | os.PathLike[str], **options: Any) -> Load:
 
     A server's address needs none, and Windows has no socket pairs.
     """
-    is_here = sys.platform == "win32" or is_address(model)
-    return in_process(model, **options) if is_here else in_child(model, **options)
+    if is_address(model):
+        return at(str(model), **options)
+    return in_process(model, **options) if sys.platform == "win32" else in_child(model, **options)
+
+
+def at(address: str, **options: Any) -> Load:
+    """How a pool comes to a model on another server, which takes no memory here; the keywords are `RemoteModel`'s."""
+
+    def load(admission: Admission) -> PooledModel:
+        from kaiwa.chat.remote import RemoteModel
+
+        admission.admit(0)
+        return RemoteModel(address, **options)
+
+    return load
 
 
 def in_child(model: str | os.PathLike[str], **options: Any) -> Load:

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,7 +170,19 @@ class _Answer:
         self._stream = result
         if self._is_stopped:  # before there was something to stop
             result.cancel()
-        result.forward(self)
+        if hasattr(result, "forward"):
+            result.forward(self)
+        else:  # a model that this process only speaks to
+            self._read(result)
+
+    def _read(self, events: Iterable[Event]) -> None:
+        """Hand on what comes, in this thread."""
+        try:
+            for event in events:
+                self.deliver([event])
+                self.wake()
+        except Exception as error:  # noqa: BLE001  whoever called raises it
+            self.fail(error)
 
     def deliver(self, events: list[Event]) -> None:
         with self._mutex:

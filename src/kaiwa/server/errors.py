@@ -16,7 +16,9 @@ from kaiwa.errors import (
     KaiwaError,
     ModelNotFound,
     OutOfMemory,
+    RemoteFailed,
     TemplateError,
+    UnsupportedModel,
 )
 from kaiwa.server.json_text import encoded
 
@@ -60,7 +62,9 @@ _STATUSES: tuple[tuple[type[KaiwaError], int, str], ...] = (
     (InvalidOption, 400, "invalid_value"),
     (InvalidMessages, 400, "invalid_value"),
     (TemplateError, 400, "invalid_value"),
+    (UnsupportedModel, 400, "unsupported_model"),
     (ModelNotFound, 404, "model_not_found"),
+    (RemoteFailed, 502, "model_server_failed"),
     (Cancelled, 503, "cancelled"),
     (OutOfMemory, 503, "out_of_memory"),
     (DownloadFailed, 503, "model_not_loaded"),
