@@ -1,9 +1,10 @@
-"""The server beside llama.cpp's, and beside its own engine: tokens per second over HTTP.
+"""The server beside llama.cpp's and transformers', and beside its own engine: tokens per second over HTTP.
 
     python benchmarks/server.py            # some minutes
     python benchmarks/server.py --quick    # to see that it works
+    python benchmarks/server.py --transformers .venv-oracle/bin/python --checkpoint FOLDER
 
-The servers run in processes of their own and take turns; medians count.
+The servers run in processes of their own and take turns; medians count. `FOLDER` has the model in transformers' form.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import argparse
 import asyncio
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 from statistics import median
 
 import light_client
@@ -31,7 +35,10 @@ END_ID = 2
 """SmolLM2's <|im_end|>, which is held back so that all answers are equally long."""
 NUM_STREAMS = 8
 LEAST_RATIO = 2.2
+LEAST_TRANSFORMERS_RATIO = 8.0
 LEAST_SHARE = 0.97
+PATIENCE_S = 120.0
+"""How long transformers may take to load a model."""
 
 Address = tuple[str, int]
 
@@ -81,19 +88,41 @@ def _serve_llama_cpp(connection: Connection, path: str, threads: int) -> None:
         time.sleep(60)
 
 
-async def speed(address: Address, num_streams: int, num_new: int, run: int) -> float:
+@contextmanager
+def transformers_serve(python: str, checkpoint: str) -> Iterator[Address]:
+    """`transformers serve` of an environment, with continuous batching; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address: Address = free.getsockname()
+    program = str(Path(python).with_name("transformers"))
+    command = [program, "serve", checkpoint, "--continuous-batching", "--port", str(address[1])]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while not _is_up(address):
+                assert time.monotonic() < deadline, "transformers serve does not come up"
+                assert process.poll() is None, "transformers serve ended by itself"
+                time.sleep(0.5)
+            yield address
+        finally:
+            process.terminate()
+
+
+def _is_up(address: Address) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address[0]}:{address[1]}/health", timeout=5) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+async def speed(address: Address, num_streams: int, num_new: int, run: int, *, model: str = MODEL) -> float:
     """Tokens per second of so many streams at once, from the first question to the last answer."""
 
     def body(number: int) -> dict[str, object]:
         # Different beginnings, so that nobody answers from memory.
         prompt = f"Story {run}.{number}. Once upon a time, in a village by the sea, there lived"
-        return {
-            "model": MODEL,
-            "prompt": prompt,
-            "max_tokens": num_new,
-            "temperature": 0,
-            "logit_bias": {str(END_ID): -100, "0": -100},
-        }
+        asked = {"model": model, "prompt": prompt, "max_tokens": num_new, "temperature": 0}
+        return asked | ({"logit_bias": {str(END_ID): -100, "0": -100}} if model == MODEL else {})
 
     started = time.perf_counter()
     answers = await asyncio.gather(
@@ -116,6 +145,18 @@ def compare(num_new: int, runs: int, threads: int) -> tuple[float, float, float]
     return median(here), median(there), median(one)
 
 
+def beside_transformers(num_new: int, runs: int, python: str, checkpoint: str) -> tuple[float, float]:
+    """Medians of alternating runs of eight streams, here and there."""
+    with kaiwa_serve() as ours, transformers_serve(python, checkpoint) as theirs:
+        asyncio.run(speed(ours, NUM_STREAMS, 8, -1))
+        asyncio.run(speed(theirs, NUM_STREAMS, 8, -1, model=checkpoint))
+        here, there = [], []
+        for run in range(runs):
+            here.append(asyncio.run(speed(ours, NUM_STREAMS, num_new, run)))
+            there.append(asyncio.run(speed(theirs, NUM_STREAMS, num_new, run, model=checkpoint)))
+    return median(here), median(there)
+
+
 def bare(num_new: int, runs: int, threads: int) -> float:
     """The engine alone, with a prompt as long as the server's."""
     contender = Contender(racers.kaiwa(), os.fspath(hub.resolve(MODEL)), threads=threads, context_length=2048)
@@ -129,7 +170,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one short run of each")
     parser.add_argument("--runs", type=int, default=5, help="medians of so many runs (default: 5)")
+    parser.add_argument("--transformers", metavar="PYTHON", help="the interpreter of an environment that has it")
+    parser.add_argument("--checkpoint", metavar="FOLDER", help="what transformers serves")
     arguments = parser.parse_args()
+    if (arguments.transformers is None) != (arguments.checkpoint is None):
+        parser.error("--transformers and --checkpoint come together")
     runs, num_new = (1, 16) if arguments.quick else (arguments.runs, 128)
     threads = choose(None)
     ours, theirs, one = compare(num_new, runs, threads)
@@ -138,6 +183,9 @@ def main() -> int:
         ("eight streams beside llama.cpp's server", ours, theirs, LEAST_RATIO),
         ("one stream beside the engine alone", one, alone, LEAST_SHARE),
     ]
+    if arguments.transformers is not None:
+        row = beside_transformers(num_new, runs, arguments.transformers, arguments.checkpoint)
+        rows.append(("eight streams beside transformers serve", *row, LEAST_TRANSFORMERS_RATIO))
     for name, value, other, least in rows:
         print(f"{name:42} {value:7.1f} {other:7.1f} tokens/s  {value / other:5.2f} times (to reach: {least})")
     return 0 if arguments.quick or all(value >= least * other for _, value, other, least in rows) else 1
