@@ -130,6 +130,14 @@ def test_other_ends_and_several_answers(model: CausalLM) -> None:
     assert rows.shape == (3, 11)
 
 
+def test_an_assistant_changes_no_row(model: CausalLM) -> None:
+    expected = model.generate([[20, 21], [30]], **FLAGS)
+    with kw.AutoModelForCausalLM.from_pretrained(TINY, threads=1) as small:
+        assert model.generate([[20, 21], [30]], **FLAGS, assistant_model=small) == expected
+    with pytest.raises(InvalidOption, match="is none that is loaded"):
+        model.generate([[20]], assistant_model="a name")
+
+
 def test_numbers_about_a_model(model: CausalLM) -> None:
     assert model.get_memory_footprint() == model.card.weights_bytes > 0
     assert model.eval().to("cpu") is model

@@ -247,6 +247,19 @@ def test_mistakes_in_loading(options: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_an_assistant_guesses_and_changes_nothing(generate: TextGenerationPipeline) -> None:
+    expected = EXPECTED["calls"]["chat"]
+    assert generate(CHAT, **FLAGS, prompt_lookup_num_tokens=10, num_assistant_tokens=5) == expected
+    with kw.pipeline(model=str(TINY), assistant_model=str(TINY)) as named:
+        assert named(CHAT, **FLAGS) == expected
+    with kw.AutoModelForCausalLM.from_pretrained(TINY) as small:
+        assert kw.pipeline(model=generate.model, assistant_model=small)(CHAT, **FLAGS) == expected
+        assert generate(CHAT, **FLAGS, assistant_model=small) == expected
+        assert small.llm.stream_text("a", max_new_tokens=1) is not None, "it is still open"
+    assert "is none that is loaded" in str(refusal(generate, CHAT, assistant_model="smollm2:135m"))
+    assert "prompt_lookup_num_tokens='many' is impossible" in str(refusal(generate, prompt_lookup_num_tokens="many"))
+
+
 def test_a_loaded_model_and_one_elsewhere() -> None:
     with kw.LLM(TINY) as llm:
         generate = kw.pipeline("text-generation", model=llm)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dice import Dice
 from kaiwa.engines.engine import Slice
 from kaiwa.engines.scripted import ScriptedEngine
+from kaiwa.errors import InvalidOption
 from kaiwa.runtime.llm import LLM
 from kaiwa.text.special_tokens import SpecialTokens
 from kaiwa.text.tokenizer import Tokenizer
@@ -76,6 +77,15 @@ def test_a_good_assistant_saves_steps_and_a_bad_one_costs_few() -> None:
                 assert llm.chat("Speak").text == ANSWER
             assert not assistant._parts.engine._tokens, "its memory is given back"
         assert len(engine.steps) <= most * (len(ANSWER) + 1)
+
+
+def test_an_assistant_of_one_answer() -> None:
+    engine = says(ANSWER, delay_s=0.002)
+    with model(continues(ANSWER)) as assistant, model(engine, speculation=True) as llm:
+        assert llm.chat("Speak", assistant_model=assistant).text == ANSWER
+        assert len(engine.steps) <= 0.5 * (len(ANSWER) + 1)
+        with pytest.raises(InvalidOption, match="is none that is loaded"):
+            llm.chat("Speak", assistant_model="smollm2:135m")
 
 
 def test_an_assistant_with_other_tokens() -> None:

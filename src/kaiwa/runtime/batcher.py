@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kaiwa.engines.engine import Engine, Sampled, Slice
 from kaiwa.errors import OutOfMemory
 from kaiwa.events import Event
-from kaiwa.runtime.draft import Draft, Drafter
+from kaiwa.runtime.draft import Draft
 from kaiwa.runtime.job import State
 from kaiwa.runtime.outbox import Outbox
 from kaiwa.runtime.prefix_cache import SHARED, Known, PrefixCache
@@ -37,8 +37,6 @@ class Batching:
 
     max_running: int | None = None
     speculation: bool = True
-    drafter: Drafter | None = None
-    """A smaller model that guesses, too."""
     store: PrefixStore | None = None
     """Where what was read outlives this process."""
 
@@ -61,7 +59,6 @@ class Batcher:
         """How long requests took lately, from their beginning to their end."""
         self._free_tokens = 0
         """A lower bound of what the engine has a place for."""
-        self._drafter = batching.drafter
         self._speculates = batching.speculation and not engine.info.is_recurrent
         self._has_moved = False
         """Whether places in the queue have changed since they were told."""
@@ -78,7 +75,8 @@ class Batcher:
     def add(self, request: Request) -> None:
         """One more request."""
         if self._speculates:
-            draft = Draft(self._drafter, request.token_ids) if self._drafter is not None else None
+            drafter = request.prompt.drafter
+            draft = Draft(drafter, request.token_ids) if drafter is not None else None
             request.speculator = Speculator(request.token_ids, draft)
         self.scheduler.add(request)
         self._has_moved = True

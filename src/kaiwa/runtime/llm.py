@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.tool_schema import ToolLike, schemas
@@ -66,6 +67,7 @@ class LLM(Closing):
     - `response_format`: `{"type": "json_object"}` or `{"type": "json_schema", "json_schema": {"schema": …}}`.
     - `template_variables`, which the chat template knows, such as `enable_thinking`.
     - `continue_final_message`: go on with the last message instead of answering it.
+    - `assistant_model`: another LLM that guesses at this answer, in place of the one that was given at loading.
     - `num_logprobs`: tell the probability of each token, and those of so many more in its place.
     - `client`: who asks. Several are served in turn, and nobody uses what was computed for another.
 
@@ -96,11 +98,9 @@ class LLM(Closing):
     ) -> None:
         options = EngineOptions(threads, context_length, quantization, kv_dtype)
         parts = load(model, options, engine=engine, on_progress=on_progress)
-        if isinstance(assistant_model, (str, os.PathLike)):
-            assistant_model = self._assistant = LLM(assistant_model, threads=threads)
-        drafter = assistant_model.drafter_for(parts.tokenizer) if assistant_model is not None else None
         store = None if cache_dir is None else PrefixStore(Path(cache_dir), parts.engine.info)
-        self._hold(parts, Batching(max_running, speculation, drafter, store), max_waiting)
+        self._hold(parts, Batching(max_running, speculation, store), max_waiting)
+        self._be_assisted(assistant_model, threads=threads)
 
     @classmethod
     def from_parts(
@@ -112,7 +112,7 @@ class LLM(Closing):
         name: str = "model",
         sampling: Sampling | None = None,
         speculation: bool = True,
-        assistant_model: LLM | None = None,
+        assistant_model: LLM | str | os.PathLike[str] | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         max_running: int | None = None,
         max_waiting: int = MAX_WAITING,
@@ -120,19 +120,25 @@ class LLM(Closing):
         """A model made of parts that are loaded already; the engine is shut down with it."""
         llm = cls.__new__(cls)
         parts = Parts(name, engine, tokenizer, template, sampling or Sampling())
-        drafter = assistant_model.drafter_for(tokenizer) if assistant_model is not None else None
         store = None if cache_dir is None else PrefixStore(Path(cache_dir), engine.info)
-        llm._hold(parts, Batching(max_running, speculation, drafter, store), max_waiting)
+        llm._hold(parts, Batching(max_running, speculation, store), max_waiting)
+        llm._be_assisted(assistant_model)
         return llm
-
-    _assistant: LLM | None = None
-    """A smaller model that was loaded for this one."""
 
     def _hold(self, parts: Parts, batching: Batching, max_waiting: int) -> None:
         self._parts = parts
         self._answer_format = AnswerFormat.of(parts.template) if parts.template else AnswerFormat()
         self._grammars = Grammars(parts.tokenizer, vocab_size=parts.engine.info.vocab_size)
         self._loop = Loop(Batcher(parts.engine, batching), max_waiting=max_waiting)
+
+    def _be_assisted(self, model: LLM | str | os.PathLike[str] | None, *, threads: int | None = None) -> None:
+        """Have a smaller model guess at all answers; one that is loaded for that is closed with this one."""
+        self._loaded_assistant: LLM | None = None
+        self._drafters: WeakKeyDictionary[LLM, Drafter] = WeakKeyDictionary()
+        if isinstance(model, (str, os.PathLike)):
+            model = self._loaded_assistant = LLM(model, threads=threads)
+        self._assistant = model
+        self._drafter(model)
 
     @property
     def card(self) -> ModelCard:
@@ -177,6 +183,7 @@ class LLM(Closing):
         end_ids: Collection[int] | None = None,
         num_logprobs: int | None = None,
         client: str = "",
+        assistant_model: LLM | None = None,
         **options: Any,
     ) -> Stream:
         """The events of what follows after a text or its token ids, without a chat template.
@@ -185,7 +192,9 @@ class LLM(Closing):
 
         Raises `InvalidOption`, `InvalidMessages`, `ContextOverflow` or `Busy` at once.
         """
-        asked = self._asked(options, client=client, num_logprobs=num_logprobs, end_ids=end_ids)
+        asked = self._asked(
+            options, client=client, num_logprobs=num_logprobs, assistant_model=assistant_model, end_ids=end_ids
+        )
         return Stream(self._loop, lambda reader: asked(reader, self._text_ids(prompt)))
 
     async def achat(self, messages: Conversation, **options: Any) -> Reply:
@@ -206,10 +215,13 @@ class LLM(Closing):
         end_ids: Collection[int] | None = None,
         num_logprobs: int | None = None,
         client: str = "",
+        assistant_model: LLM | None = None,
         **options: Any,
     ) -> AsyncStream:
         """As `stream_text`, without ever blocking the event loop."""
-        asked = self._asked(options, client=client, num_logprobs=num_logprobs, end_ids=end_ids)
+        asked = self._asked(
+            options, client=client, num_logprobs=num_logprobs, assistant_model=assistant_model, end_ids=end_ids
+        )
         return AsyncStream(self._loop, lambda reader: asked(reader, self._text_ids(prompt)))
 
     def embed(self, texts: Sequence[str | Sequence[int]], *, pooling: Pooling | None = None) -> list[Embedding]:
@@ -257,8 +269,8 @@ class LLM(Closing):
     def close(self) -> None:
         """Give the model's memory back. What is being answered ends with an error."""
         self._loop.close()
-        if self._assistant is not None:
-            self._assistant.close()
+        if self._loaded_assistant is not None:
+            self._loaded_assistant.close()
 
     def __repr__(self) -> str:
         return f"<LLM {self._parts.name}: {self._parts.engine.info.name}>"
@@ -288,6 +300,18 @@ class LLM(Closing):
         begin = [tokenizer.bos_id] if tokenizer.adds_bos and tokenizer.bos_id is not None else []
         return [*begin, *tokenizer.encode(text)]
 
+    def _drafter(self, assistant: LLM | None) -> Drafter | None:
+        """That of an assistant, whose tokens are compared with this model's once."""
+        if assistant is None:
+            return None
+        if not isinstance(assistant, LLM):
+            raise InvalidOption(
+                f"assistant_model={assistant!r} is none that is loaded", hint="pass kaiwa.LLM(…) with a smaller model"
+            )
+        if assistant not in self._drafters:
+            self._drafters[assistant] = assistant.drafter_for(self._parts.tokenizer)
+        return self._drafters[assistant]
+
     def _with_seed(self, options: Mapping[str, Any]) -> Sampling:
         sampling = self.sampling.updated(options)
         if sampling.seed is not None:
@@ -316,10 +340,11 @@ class LLM(Closing):
         continue_final_message: bool | None = None,
         num_logprobs: int | None = None,
         client: str = "",
+        assistant_model: LLM | None = None,
         **options: Any,
     ) -> NewRequest:
         """What makes a request of a conversation. Options are checked now, the rest when it is made."""
-        asked = self._asked(options, client=client, num_logprobs=num_logprobs)
+        asked = self._asked(options, client=client, num_logprobs=num_logprobs, assistant_model=assistant_model)
         shape = AnswerShape.read(tools, tool_choice, parallel_tool_calls, response_format)
 
         def new_request(reader: Reader) -> Request:
@@ -349,6 +374,7 @@ class LLM(Closing):
         *,
         client: str,
         num_logprobs: int | None,
+        assistant_model: LLM | None,
         end_ids: Collection[int] | None = None,
     ) -> Callable[..., Request]:
         """What makes a request of a reader and a prompt's tokens, which begins to count the time now."""
@@ -357,6 +383,7 @@ class LLM(Closing):
         _check_num_logprobs(num_logprobs)
         tokenizer, info = self._parts.tokenizer, self._parts.engine.info
         ends = tokenizer.end_ids if end_ids is None else end_ids
+        drafter = self._drafter(assistant_model or self._assistant)
 
         def new_request(
             reader: Reader,
@@ -366,7 +393,7 @@ class LLM(Closing):
             shown: Collection[str] = (),
             constraint: Constraint | None = None,
         ) -> Request:
-            prompt = Prompt(token_ids, sampling, asked_at, client, num_logprobs)
+            prompt = Prompt(token_ids, sampling, asked_at, client, num_logprobs, drafter)
             prompt.check(info)
             text = AnswerText(tokenizer, end_ids=ends, stop=sampling.stop, parser=parser, shown=shown)
             return Request(prompt, text, reader, context_length=info.context_length, constraint=constraint)

@@ -14,6 +14,7 @@ from kaiwa.engines.engine import EngineInfo, Logprobs, Sampled, Slice
 from kaiwa.errors import ContextOverflow, InvalidMessages
 from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, ReasoningDelta, Timings, ToolCall, Usage
 from kaiwa.runtime.answer_text import AnswerText
+from kaiwa.runtime.draft import Drafter
 from kaiwa.runtime.job import Job, State
 from kaiwa.runtime.speculation import Speculator
 from kaiwa.sampling import Sampling
@@ -77,6 +78,8 @@ class Prompt:
     client: str = ""
     """Who asks: requests of several are answered in turn, and nobody uses what was read for another."""
     num_logprobs: int | None = None
+    drafter: Drafter | None = None
+    """A smaller model that guesses at the answer."""
 
     def check(self, info: EngineInfo) -> None:
         """Whether an engine can answer it.

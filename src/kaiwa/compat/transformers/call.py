@@ -11,6 +11,7 @@ from kaiwa.chat.tool_schema import schemas
 from kaiwa.compat.transformers import flags
 from kaiwa.compat.transformers.flags import Flags
 from kaiwa.compat.transformers.generation_config import GenerationConfig
+from kaiwa.compat.transformers.model import loaded_assistant
 from kaiwa.compat.transformers.streamers import TextStreamer
 from kaiwa.errors import InvalidMessages, InvalidOption
 from kaiwa.runtime.llm import LLM
@@ -20,7 +21,7 @@ _NAMES = frozenset(
         *("return_full_text", "return_tensors", "return_text", "return_type", "clean_up_tokenization_spaces"),
         *("prefix", "handle_long_generation", "truncation", "padding", "add_special_tokens", "skip_special_tokens"),
         *("continue_final_message", "tokenizer_encode_kwargs", "tools", "documents", "batch_size", "num_workers"),
-        *("streamer", "generation_config", "tokenizer", "stop_sequence"),
+        *("streamer", "generation_config", "tokenizer", "stop_sequence", "assistant_model", "assistant_tokenizer"),
     )
 )
 # The values of these that change nothing; what else they say cannot be done here, and why.
@@ -50,6 +51,7 @@ class Call:
     documents: Sequence[Mapping[str, Any]] | None = None
     variables: dict[str, Any] = field(default_factory=dict)
     streamer: TextStreamer | None = None
+    assistant_model: LLM | None = None
     batch_size: int = 0
     """How many prompts are answered at once; 0 where nobody says."""
 
@@ -79,6 +81,10 @@ class Call:
         options = flags.completed(self.flags.options, model.sampling)
         if isinstance(model, RemoteModel) and "top_k" not in self.flags.options:
             options.pop("top_k", None)  # many servers refuse it
+        if self.assistant_model is not None:
+            if isinstance(model, RemoteModel):
+                raise InvalidOption("a model elsewhere takes no assistant_model", hint="leave it out")
+            options["assistant_model"] = self.assistant_model
         if self.flags.max_length is not None:
             options["max_new_tokens"] = flags.room(self.flags.max_length, self._count(model, prompt))
         return options
@@ -120,6 +126,7 @@ def read_call(given: Mapping[str, Any]) -> Call:
         documents=documents,
         variables=variables,
         streamer=streamer,
+        assistant_model=loaded_assistant(ours["assistant_model"]) if "assistant_model" in ours else None,
         batch_size=_batch_size(ours.get("batch_size", 0)),
     )
 

@@ -62,10 +62,6 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "stopping_criteria": (),
     "prefix_allowed_tokens_fn": (),
     "negative_prompt_ids": (),
-    "assistant_model": (),
-    "assistant_tokenizer": (),
-    "prompt_lookup_num_tokens": (),
-    "num_assistant_tokens": (20,),
     "compile_config": (),
     "disable_compile": (True,),
     "custom_generate": (),
@@ -73,6 +69,16 @@ _WITHOUT_EFFECT: dict[str, tuple[Any, ...]] = {
     "low_memory": (),
     "bos_token_id": (),
     "decoder_start_token_id": (),
+}
+# Flags that change how fast an answer comes, and not the answer: Kaiwa measures what pays, whatever they say.
+_OF_SPEED: dict[str, tuple[type, ...]] = {
+    "prompt_lookup_num_tokens": (int,),
+    "max_matching_ngram_size": (int,),
+    "num_assistant_tokens": (int,),
+    "num_assistant_tokens_schedule": (str,),
+    "assistant_confidence_threshold": (int, float),
+    "assistant_lookbehind": (int,),
+    "target_lookbehind": (int,),
 }
 _INSTEAD = {
     "past_key_values": "Kaiwa keeps what it has read itself, and checks that it fits the prompt",
@@ -142,8 +148,12 @@ def _is_option(name: str) -> bool:
 def _check(name: str, value: Any, also: frozenset[str]) -> None:
     if _is_option(name) or name in _BEYOND:
         return
+    if name in _OF_SPEED:
+        if not isinstance(value, _OF_SPEED[name]):
+            raise InvalidOption(f"{name}={value!r} is impossible", hint=f"leave {name} out: Kaiwa measures what pays")
+        return
     if name not in _WITHOUT_EFFECT:
-        known = {*_OWN, *_RENAMED, *_BEYOND, *_WITHOUT_EFFECT, *also}
+        known = {*_OWN, *_RENAMED, *_BEYOND, *_WITHOUT_EFFECT, *_OF_SPEED, *also}
         raise InvalidOption(f"there is no generation flag {name!r}", hint=did_you_mean(name, known))
     if not any(value is harmless or value == harmless for harmless in _WITHOUT_EFFECT[name]):
         raise InvalidOption(

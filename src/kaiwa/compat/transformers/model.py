@@ -25,8 +25,8 @@ class AutoModelForCausalLM:
     def from_pretrained(model: str | Path, **options: Any) -> CausalLM:
         """The model, on the built-in engine where it can be, else on another.
 
-        `options` are `dtype` (or `torch_dtype`), `device_map`, `quantization_config`, `revision`, `token`, and Kaiwa's
-        own `engine`, `threads`, `context_length` and `quantization`.
+        `options` are `dtype` (or `torch_dtype`), `device_map`, `quantization_config`, `revision`, `token`,
+        `assistant_model`, and Kaiwa's own `engine`, `threads`, `context_length` and `quantization`.
 
         Raises what `kw.LLM` raises, and `InvalidOption` for an option that is unknown or would be ignored.
         """
@@ -55,7 +55,23 @@ def load(placed: placement.Placement) -> LLM:
         quantization=quantization,
         context_length=placed.context_length,
         threads=placed.threads,
+        assistant_model=_as_assistant(placed.assistant_model),
     )
+
+
+def loaded_assistant(model: Any) -> LLM:
+    """A smaller model that guesses at one answer. Raises `InvalidOption` for what is none that is loaded."""
+    found = _as_assistant(model)
+    if not isinstance(found, LLM):
+        raise InvalidOption(
+            f"assistant_model={model!r} is none that is loaded",
+            hint="load it with kw.AutoModelForCausalLM.from_pretrained, or give its name where the model is loaded",
+        )
+    return found
+
+
+def _as_assistant(model: Any) -> Any:
+    return model.llm if isinstance(model, CausalLM) else model
 
 
 def _on_torch(path: Path, placed: placement.Placement, name: str) -> LLM:
@@ -79,7 +95,14 @@ def _on_torch(path: Path, placed: placement.Placement, name: str) -> LLM:
         quantization_config=config,
         max_memory=placed.max_memory,
     )
-    return LLM.from_parts(parts.engine, parts.tokenizer, parts.template, name=parts.name, sampling=parts.sampling)
+    return LLM.from_parts(
+        parts.engine,
+        parts.tokenizer,
+        parts.template,
+        name=parts.name,
+        sampling=parts.sampling,
+        assistant_model=_as_assistant(placed.assistant_model),
+    )
 
 
 class CausalLM(Closing):
@@ -126,13 +149,15 @@ class CausalLM(Closing):
         streamer: BaseStreamer | None = None,
         generation_config: GenerationConfig | Mapping[str, Any] | None = None,
         tokenizer: Any = None,
+        assistant_model: Any = None,
+        assistant_tokenizer: Any = None,
         **given: Any,
     ) -> Any:
         """The rows of `input_ids`, each with its answer behind it, filled up with `pad_token_id` to one length.
 
         `attention_mask` marks padding, which is left out. `given` are generation flags; `stop_strings` need no
-        `tokenizer`, and end the row before the text of them is whole. What comes in as a tensor of torch comes out as
-        one.
+        `tokenizer`, and end the row before the text of them is whole. `assistant_model` is a smaller one that guesses;
+        it may have other tokens, and no answer changes by it. What comes in as a tensor of torch comes out as one.
 
         Raises `InvalidOption` for a flag that is unknown or would have no effect, `ContextOverflow` for a row that does
         not fit, `InvalidMessages` for ids that the model does not have.
@@ -141,8 +166,9 @@ class CausalLM(Closing):
         wanted = flags.read({**self.generation_config.to_dict(), **_as_flags(generation_config), **given})
         if streamer is not None and len(rows) * wanted.num_return_sequences > 1:
             raise InvalidOption("a streamer takes one answer at a time", hint="call generate() for each row")
+        assistant = None if assistant_model is None else loaded_assistant(assistant_model)
         streams = [
-            self._start(row, wanted, index)
+            self._start(row, wanted, index, assistant)
             for row in rows
             for index in range(wanted.num_return_sequences)
         ]  # fmt: skip
@@ -185,13 +211,13 @@ class CausalLM(Closing):
             )
         return rows, type(value).__module__.partition(".")[0] == "torch"
 
-    def _start(self, row: Sequence[int], wanted: flags.Flags, index: int) -> Stream:
+    def _start(self, row: Sequence[int], wanted: flags.Flags, index: int, assistant: LLM | None) -> Stream:
         options = flags.completed(wanted.options, self.llm.sampling)
         if wanted.max_length is not None:
             options["max_new_tokens"] = flags.room(wanted.max_length, len(row))
         if options.get("seed") is not None:
             options["seed"] += index
-        return self.llm.stream_text(row, end_ids=wanted.eos_token_id, **options)
+        return self.llm.stream_text(row, end_ids=wanted.eos_token_id, assistant_model=assistant, **options)
 
     def _pad_id(self, wanted: flags.Flags) -> int:
         if wanted.pad_token_id is not None:

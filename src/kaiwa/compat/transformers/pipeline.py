@@ -46,7 +46,8 @@ def pipeline(
     `model` is what `kw.LLM` takes, the address of a server (then its name there is in `model_kwargs["model"]`), or a
     model that is loaded already. `options` and `model_kwargs` are those of `AutoModelForCausalLM.from_pretrained`; what
     is not known by these names are generation flags that hold for every call. `tokenizer` may name the model again, as
-    code for transformers often does; a model always has its own.
+    code for transformers often does; a model always has its own. `assistant_model` is a smaller model that guesses at
+    answers: a name, which is loaded and closed with this one, or one that is loaded.
 
     Raises `InvalidOption` for another task or an unknown name, and what `kw.LLM` raises.
     """
@@ -59,6 +60,8 @@ def pipeline(
     defaults = {name: value for name, value in options.items() if name not in placement.NAMES}
     given = {**loading, **(model_kwargs or {})}
     if isinstance(model, (LLM, RemoteModel, CausalLM)):
+        if "assistant_model" in given:
+            defaults["assistant_model"] = given.pop("assistant_model")
         if given:
             raise InvalidOption(f"a loaded model cannot be given {next(iter(given))}", hint="pass its name instead")
         return TextGenerationPipeline(model.llm if isinstance(model, CausalLM) else model, **defaults)

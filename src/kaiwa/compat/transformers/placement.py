@@ -35,7 +35,9 @@ _REASONS = {
 NAMES = frozenset(
     (
         *("dtype", "torch_dtype", "device_map", "device", "quantization_config", "revision", "token", "max_memory"),
-        *("engine", "threads", "context_length", "quantization", "load_in_8bit", "load_in_4bit", *_HARMLESS, *_REASONS),
+        *("engine", "threads", "context_length", "quantization", "load_in_8bit", "load_in_4bit", "assistant_model"),
+        *_HARMLESS,
+        *_REASONS,
     )
 )
 
@@ -49,6 +51,8 @@ class Placement:
     quantization: str | None = None
     context_length: int | None = None
     threads: int | None = None
+    assistant_model: Any = None
+    """A smaller model that guesses: a name, a path, or one that is loaded."""
     dtype: str | None = None
     device_map: Any = None
     quantization_config: BitsAndBytesConfig | None = None
@@ -82,6 +86,7 @@ def read(model: str | Path, options: Mapping[str, Any]) -> Placement:
         quantization=given.get("quantization") or (config.quantization if config and engine != "torch" else None),
         context_length=given.get("context_length"),
         threads=given.get("threads"),
+        assistant_model=given.get("assistant_model"),
         dtype=dtype,
         device_map=device,
         quantization_config=config,
