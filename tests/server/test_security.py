@@ -110,9 +110,22 @@ def test_hostile_bodies(echo: Live, body: bytes, status: int, code: str | None) 
         assert client.get("/health").status_code == 200
 
 
-def test_a_body_without_an_end_is_cut_off_at_the_limit() -> None:
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_who_sends_all_of_a_body_that_is_too_large_hears_why_it_is_refused(is_announced: bool) -> None:
+    with serve(echoes(), max_body_bytes=200_000) as live:
+        host, port = live.url.removeprefix("http://").split(":")
+        size = 2_000_000
+        length = f"Content-Length: {size}" if is_announced else "Transfer-Encoding: chunked"
+        body = b" " * size if is_announced else b"%x\r\n%s\r\n0\r\n\r\n" % (size, b" " * size)
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            head = f"POST {PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{length}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+            assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_without_an_end_is_cut_off() -> None:
     with serve(echoes(), max_body_bytes=1000) as live, live.http() as client:
-        pieces = (b" " * 100 for _ in range(100))
+        pieces = (b" " * 100 for _ in range(1000))
         try:
             response = client.post(PATH, content=pieces, headers={"content-type": "application/json"})
         except httpx2.WriteError:  # the server hung up while we were still talking
