@@ -34,6 +34,8 @@ MODEL = "smollm2:135m"
 END_ID = 2
 """SmolLM2's <|im_end|>, which is held back so that all answers are equally long."""
 NUM_STREAMS = 8
+PROMPT_TOKENS = 24
+"""As many as the server's prompts have."""
 LEAST_RATIO = 2.2
 LEAST_TRANSFORMERS_RATIO = 8.0
 LEAST_SHARE = 0.97
@@ -133,16 +135,29 @@ async def speed(address: Address, num_streams: int, num_new: int, run: int, *, m
     return sum(answer.num_tokens for answer in answers) / taken_s
 
 
-def compare(num_new: int, runs: int, threads: int) -> tuple[float, float, float]:
-    """Medians of alternating runs: eight streams here and there, and one stream here."""
-    with kaiwa_serve() as ours, llama_server(threads) as theirs:
+def compare(num_new: int, runs: int, threads: int) -> tuple[float, float, float, float]:
+    """Medians of alternating runs: eight streams here and there, one stream here, and the engine alone."""
+    path = os.fspath(hub.resolve(MODEL))
+    with (
+        kaiwa_serve() as ours,
+        llama_server(threads) as theirs,
+        Contender(racers.kaiwa(), path, threads=threads, context_length=2048) as engine,
+    ):
         asyncio.run(speed(ours, 1, 8, -1))
-        here, there, one = [], [], []
+        here, there, one, alone = [], [], [], []
         for run in range(runs):
             here.append(asyncio.run(speed(ours, NUM_STREAMS, num_new, run)))
             there.append(asyncio.run(speed(theirs, NUM_STREAMS, num_new, run)))
             one.append(asyncio.run(speed(ours, 1, num_new, 1000 + run)))
-    return median(here), median(there), median(one)
+            alone.append(_whole_speed(engine, racers.prompt(PROMPT_TOKENS, seed=run, vocab_size=40_000), num_new))
+    return median(here), median(there), median(one), median(alone)
+
+
+def _whole_speed(engine: Contender, token_ids: list[int], num_new: int) -> float:
+    """Tokens per second from the question to the end of the answer, as a client sees it."""
+    speeds = engine.run(Task(token_ids, num_new))
+    taken_s = len(token_ids) / speeds.prompt_tokens_per_s + (num_new - 1) / speeds.decode_tokens_per_s
+    return num_new / taken_s
 
 
 def beside_transformers(num_new: int, runs: int, python: str, checkpoint: str) -> tuple[float, float]:
@@ -157,14 +172,6 @@ def beside_transformers(num_new: int, runs: int, python: str, checkpoint: str) -
     return median(here), median(there)
 
 
-def bare(num_new: int, runs: int, threads: int) -> float:
-    """The engine alone, with a prompt as long as the server's."""
-    contender = Contender(racers.kaiwa(), os.fspath(hub.resolve(MODEL)), threads=threads, context_length=2048)
-    with contender:
-        task = Task(list(range(100, 124)), num_new)
-        return median(contender.run(task).decode_tokens_per_s for _ in range(runs))
-
-
 def main() -> int:
     """Measure and print; 1 where what is to be reached is not."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -177,8 +184,7 @@ def main() -> int:
         parser.error("--transformers and --checkpoint come together")
     runs, num_new = (1, 16) if arguments.quick else (arguments.runs, 128)
     threads = choose(None)
-    ours, theirs, one = compare(num_new, runs, threads)
-    alone = bare(num_new, runs, threads)
+    ours, theirs, one, alone = compare(num_new, runs, threads)
     rows: list[tuple[str, float, float, float]] = [
         ("eight streams beside llama.cpp's server", ours, theirs, LEAST_RATIO),
         ("one stream beside the engine alone", one, alone, LEAST_SHARE),

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaiwa.events import Event, Finished, TextDelta
-from kaiwa.runtime.outbox import MAX_HELD_S, Outbox
+from kaiwa.runtime.outbox import Outbox
+from kaiwa.runtime.scheduler import UNNOTICED_S
 from small_model import model, says, until
 
 TOKEN = TextDelta("x")
@@ -42,9 +43,9 @@ def test_what_can_wait_is_held_and_what_cannot_goes() -> None:
     outbox, reader = Outbox(), Reader()
     outbox.put(reader, [TOKEN], is_urgent=False)
     outbox.after_step()
-    outbox.before_step(MAX_HELD_S / 1000)
+    outbox.before_step(UNNOTICED_S / 1000)
     assert reader.events == []
-    outbox.before_step(MAX_HELD_S)
+    outbox.before_step(UNNOTICED_S)
     assert (reader.events, reader.num_woken) == ([TOKEN], 1)
     outbox.put(reader, [TOKEN], is_urgent=False)
     outbox.before_step(None)
@@ -69,14 +70,14 @@ def test_every_reader_gets_what_is_its_own_in_order(moves: list[tuple[int, bool,
         outbox.put(readers[place], [event], is_urgent=is_urgent)
         outbox.after_step()
         outbox.before_step(step_s)
-        if step_s is None or step_s > MAX_HELD_S or is_urgent:
+        if step_s is None or step_s > UNNOTICED_S or is_urgent:
             assert [reader.events for reader in readers] == put
     for reader in readers:
         outbox.fail(reader, ValueError("the end"))
     assert [reader.events for reader in readers] == put
 
 
-@pytest.mark.parametrize(("delay_s", "is_held"), [(0.0005, True), (MAX_HELD_S * 1.5, False)])
+@pytest.mark.parametrize(("delay_s", "is_held"), [(0.0005, True), (UNNOTICED_S * 1.5, False)])
 def test_a_fast_model_wakes_its_reader_less_and_a_slow_one_shows_every_token(delay_s: float, is_held: bool) -> None:
     with model(says("x" * 30, delay_s=delay_s)) as llm:
         llm.chat("Hi")  # which teaches it how long a step takes

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 
 from kaiwa.events import Event
 from kaiwa.runtime.request import Reader
-
-MAX_HELD_S = 0.02
-"""How long an event may be held. A step that takes longer than that is begun with nothing held."""
+from kaiwa.runtime.scheduler import UNNOTICED_S
 
 
 class Outbox:
@@ -39,8 +37,8 @@ class Outbox:
         reader.fail(error)
 
     def before_step(self, step_s: float | None) -> None:
-        """Hand out what could not wait for the end of a step of `step_s` seconds; None is one that nobody knows."""
-        if self._held and (step_s is None or time.perf_counter() + step_s - self._held_since > MAX_HELD_S):
+        """Hand out what would be held too long by a step of `step_s` seconds; None is one that nobody knows."""
+        if self._held and (step_s is None or time.perf_counter() + step_s - self._held_since > UNNOTICED_S):
             self.hand_out()
 
     def after_step(self) -> None:

@@ -22,8 +22,10 @@ from kaiwa.runtime.step_times import StepTimes
 
 MAX_STEP_S = 0.1
 """A step that reads should be over by then, because only between two steps can a request be stopped."""
+UNNOTICED_S = 0.02
+"""A step that takes no longer stretches nothing: tokens that come more often are handed on together all the same."""
 MAX_STRETCH = 2.5
-"""By how much reading a prompt may stretch the time between two tokens of an answer."""
+"""By how much reading a prompt may stretch the time between two tokens of an answer, beyond that."""
 MIN_PIECE = 8
 """Tokens of a prompt that are read at once, however slow the machine: a few cost little more than one."""
 GROWTH = 32
@@ -181,7 +183,7 @@ class Scheduler(Generic[J]):
     def _longest_s(self, num_writing: int) -> float:
         """How long a step may take while so many answers are written."""
         usual_s = self.times.predict(num_writing) if num_writing else None
-        return MAX_STEP_S if usual_s is None else min(MAX_STEP_S, MAX_STRETCH * usual_s)
+        return MAX_STEP_S if usual_s is None else min(MAX_STEP_S, max(MAX_STRETCH * usual_s, UNNOTICED_S))
 
     def _pieces(self, num_tokens: int) -> list[Share[J]]:
         """Share `num_tokens` among the jobs that read, the client that was served least first."""
