@@ -14,7 +14,15 @@ import kaiwa as kw
 from kaiwa.chat import remote_errors
 from kaiwa.chat.address import is_address
 from kaiwa.chat.remote import RemoteModel
-from kaiwa.errors import ContextOverflow, InvalidMessages, InvalidOption, KaiwaError, ModelNotFound, RemoteFailed
+from kaiwa.errors import (
+    ContextOverflow,
+    InvalidMessages,
+    InvalidOption,
+    KaiwaError,
+    ModelNotFound,
+    RemoteFailed,
+    UnsupportedModel,
+)
 from kaiwa.events import (
     BrokenToolCall,
     Event,
@@ -332,6 +340,63 @@ def test_the_key(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     with RemoteModel(server.url) as model:
         assert model.chat("Hi").text == "Hello you"
     assert "secret" not in repr(model)
+
+
+def test_a_server_that_does_not_stream(server: OpenAIServer, model: RemoteModel) -> None:
+    message = {"role": "assistant", "content": "Hello", "reasoning": "Hm.", "tool_calls": None}
+    whole = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": USAGE}
+    server.script = [Said(headers={"Content-Type": "application/json; charset=utf-8"}, body=whole)]
+    reply = model.chat("Hi")
+    assert (reply.text, reply.reasoning, reply.usage) == ("Hello", "Hm.", Usage(12, 8, 3))
+
+
+def test_a_web_server_is_no_model(server: OpenAIServer, model: RemoteModel) -> None:
+    page = b"<!doctype html><title>Welcome</title>"
+    server.script = [Said(headers={"Content-Type": "text/html"}, body=page)]
+    error = failure(model)
+    assert str(error) == f"{server.url} answered with something that is no JSON: the web page 'Welcome'"
+    assert error.hint == "is this the address of a server with OpenAI's API?"
+
+
+def test_vectors(server: OpenAIServer, model: RemoteModel) -> None:
+    rows = [{"index": 1, "embedding": [0, 2.0]}, {"index": 0, "embedding": [3, 4]}]
+    server.script = [Said(body={"data": rows, "usage": {"prompt_tokens": 7}})]
+    first, second = model.embed(["Hi", [1, 2]])
+    assert list(first.vector) == pytest.approx([0.6, 0.8])
+    assert list(second.vector) == [0.0, 1.0]
+    assert (first.num_tokens, second.num_tokens) == (0, 0)
+    assert server.asked[0]["path"] == "/v1/embeddings"
+    assert server.asked[0]["input"] == ["Hi", [1, 2]]
+    server.script = [Said(body={"data": [rows[1]], "usage": {"prompt_tokens": 7}})]
+    assert asyncio.run(model.aembed(["Hi"]))[0].num_tokens == 7
+    with pytest.raises(RemoteFailed, match="1 vectors for 2 texts"):
+        model.embed(["a", "b"])
+    server.script = [Said(body={"object": "list"})]
+    with pytest.raises(RemoteFailed, match="has no vectors"):
+        model.embed(["a"])
+    with pytest.raises(InvalidMessages, match="a text is empty"):
+        model.embed([""])
+    with pytest.raises(InvalidMessages, match="a list of texts"):
+        model.embed("text")
+    with pytest.raises(InvalidOption, match="pooling='mean' is the server's"):
+        model.embed(["a"], pooling="mean")
+
+
+def test_a_server_keeps_its_tokens_to_itself(model: RemoteModel) -> None:
+    for ask in (lambda: model.tokenize("Hi"), lambda: model.detokenize([1])):
+        with pytest.raises(UnsupportedModel, match="OpenAI's API has no tokenizer"):
+            ask()
+
+
+def test_logprobs_of_plain_text(server: OpenAIServer, model: RemoteModel) -> None:
+    logprobs = {"tokens": ["a", "é"], "token_logprobs": [-0.5, -1.0], "top_logprobs": [{"b": -2.0, "a": -0.5}, None]}
+    chunk = {"choices": [{"index": 0, "text": "aé", "logprobs": logprobs, "finish_reason": "stop"}]}
+    server.script = [Said(chunks=[chunk, "[DONE]"])]
+    first, _ = model.stream_text("x", num_logprobs=2, client="somebody")
+    assert isinstance(first, TextDelta)
+    assert [(token.token, token.logprob) for token in first.logprobs] == [(b"a", -0.5), ("é".encode(), -1.0)]
+    assert [token.token for token in first.logprobs[0].best] == [b"a", b"b"]
+    assert server.asked[0]["logprobs"] == 2
 
 
 @pytest.mark.parametrize("url", ["ftp://host/v1", "http://", "https://me:pw@host/v1", "https://host/v1?x=1", "host"])

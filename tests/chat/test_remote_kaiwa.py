@@ -18,6 +18,8 @@ from small_model import echoes, says
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
     with serve(echoes(delay_s=0.001)) as live:
+        with RemoteModel(live.url, api_key=KEY) as model:
+            model.embed(["first"])  # starts the thread in which the server counts tokens, which stays
         yield live
 
 
@@ -43,6 +45,15 @@ def test_counts_and_the_end_of_the_context(model: RemoteModel) -> None:
         model.chat("x" * 5000)
     assert caught.value.context_length == 4096
     assert caught.value.prompt_tokens > 5000
+
+
+def test_vectors(model: RemoteModel) -> None:
+    both = model.embed(["one text", "another"])
+    assert [len(embedding.vector) for embedding in both] == [len(both[0].vector)] * 2
+    (alone,) = model.embed(["one text"])
+    assert list(alone.vector) == pytest.approx(list(both[0].vector), abs=1e-5)
+    assert sum(number * number for number in alone.vector) == pytest.approx(1)
+    assert alone.num_tokens == 8
 
 
 def test_leaving_frees_the_server(model: RemoteModel) -> None:

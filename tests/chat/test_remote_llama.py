@@ -48,6 +48,14 @@ def test_raw_text_and_logprobs(model: RemoteModel) -> None:
     assert len(first.logprobs[0].best) == 3
 
 
+def test_tokens_and_their_text(model: RemoteModel) -> None:
+    token_ids = model.tokenize("Grüße, <|im_end|> 世界")
+    assert model.detokenize(token_ids) == "Grüße, <|im_end|> 世界"
+    assert len(token_ids) > 8  # what looks like a special token is text
+    with pytest.raises(RemoteFailed, match="embeddings"):
+        model.embed(["Hi"])
+
+
 def test_stopping_frees_the_server(model: RemoteModel) -> None:
     events = model.stream("Write a very long story about a dragon.", max_new_tokens=900)
     assert next(events).text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -20,8 +21,8 @@ import pytest
 
 import kaiwa as kw
 from kaiwa.engines.llama_cpp import LlamaCppModel
-from kaiwa.errors import InvalidOption, UnsupportedModel
-from kaiwa.events import Finished
+from kaiwa.errors import ContextOverflow, EngineCrashed, InvalidOption, TemplateError, UnsupportedModel
+from kaiwa.events import Finished, TextDelta
 from kaiwa.runtime.pool import ModelPool
 from kaiwa.runtime.process import in_child
 from required import absent
@@ -85,8 +86,81 @@ def test_a_pool_has_it_in_a_child_like_any_other(foreign: Path) -> None:
             *_, last = stream
             assert isinstance(last, Finished)
             assert last.finish_reason == "cancelled"
-            with pytest.raises(UnsupportedModel, match="gives no vectors"):
+            with pytest.raises(UnsupportedModel, match="makes no vectors"):
                 model.embed(["Hi"])
+
+
+def test_answers_in_every_shape(model: LlamaCppModel) -> None:
+    assert model.card.family == "exaone"
+    city = {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}
+    shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": city}}
+    reply = model.chat("Name a city.", response_format=shape, max_new_tokens=40, do_sample=False)
+    assert json.loads(reply.text)["city"] in ("Paris", "Rome")
+    first = next(event for event in model.stream("Hi", num_logprobs=2, max_new_tokens=2) if event.text)
+    assert isinstance(first, TextDelta)
+    assert len(first.logprobs[0].best) == 2
+    reply = model.chat("Count: 1, 2, 3, 4", stop=",", max_new_tokens=40, do_sample=False)
+    assert "," not in reply.text
+    assert model.detokenize(model.tokenize("Grüße <|im_end|>")) == "Grüße <|im_end|>"
+    seeded = [model.chat("Hi", seed=7, temperature=1.5, max_new_tokens=6).text for _ in range(2)]
+    assert seeded[0] == seeded[1]
+
+
+def test_what_it_cannot_do_is_an_error(model: LlamaCppModel) -> None:
+    def weather(city: str) -> str:
+        """Tell the weather."""
+        return f"sun in {city}"
+
+    with pytest.raises(TemplateError, match="has no place for tools"):
+        model.chat("What is the weather?", tools=[weather])
+    with pytest.raises(ContextOverflow) as caught:
+        model.chat("many words " * 600)
+    assert caught.value.context_length == 512
+    with pytest.raises(UnsupportedModel, match="makes no vectors"):
+        model.embed(["Hi"])
+    with pytest.raises(InvalidOption, match="temprature"):
+        model.chat("Hi", temprature=1)
+
+
+def test_two_chats_at_once_and_one_that_is_stopped(model: LlamaCppModel) -> None:
+    async def both() -> list[str]:
+        asked = [model.achat(f"Say {word}.", max_new_tokens=8, do_sample=False) for word in ("one", "two")]
+        return [reply.text for reply in await asyncio.gather(*asked)]
+
+    assert asyncio.run(both()) == [
+        model.chat(f"Say {word}.", max_new_tokens=8, do_sample=False).text for word in ("one", "two")
+    ]
+    events = model.stream("Write a very long story.", max_new_tokens=400)
+    assert next(events).text
+    events.cancel()
+    *_, last = events
+    assert isinstance(last, Finished)
+    assert last.finish_reason == "cancelled"
+    assert model.chat("Hi", max_new_tokens=1).usage.generated_tokens == 1
+
+
+def test_a_process_that_is_killed_is_a_crash(model_path: Path) -> None:
+    with LlamaCppModel(model_path, threads=1, context_length=256) as model:
+        events = model.stream("Write a very long story.", max_new_tokens=200)
+        assert next(events).text
+        os.kill(model._process.pid, signal.SIGKILL)
+        with pytest.raises(EngineCrashed, match="ended by itself") as caught:
+            list(events)
+        assert caught.value.exit_code == -signal.SIGKILL
+        with pytest.raises(EngineCrashed):
+            model.chat("Hi")
+
+
+def test_it_answers_in_a_pipeline_and_in_a_pipe(foreign: Path) -> None:
+    question = [{"role": "user", "content": "Say hello."}]
+    small = {"context_length": 256, "threads": 1}
+    with kw.pipeline("text-generation", model=str(foreign), model_kwargs=small) as generate:
+        answers = generate([question, question], max_new_tokens=5, do_sample=False)
+    texts = {answer[0]["generated_text"][-1]["content"] for answer in answers}
+    command = [sys.executable, "-m", "kaiwa.cli.main", "chat", str(foreign), "do_sample=False", "max_new_tokens=5"]
+    command += ["--context", "256", "--threads", "1"]
+    done = subprocess.run(command, input="Say hello.", capture_output=True, text=True, check=True)
+    assert texts == {done.stdout.rstrip("\n")}
 
 
 def test_its_port_is_closed_to_others(model: LlamaCppModel) -> None:

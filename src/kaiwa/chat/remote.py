@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import urlsplit
 
+from kaiwa.chat import remote_vectors
 from kaiwa.chat.background_loop import BackgroundLoop
+from kaiwa.chat.embedding import Embedding
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.remote_answer import Answer
 from kaiwa.chat.remote_connection import Connection
 from kaiwa.chat.remote_request import Wishes, chat_body, text_body
 from kaiwa.chat.remote_stream import Item, RemoteStream, Work, across
+from kaiwa.chat.remote_vectors import Texts
 from kaiwa.chat.reply import collect
 from kaiwa.chat.tool_schema import ToolLike
 from kaiwa.closing import Closing
-from kaiwa.errors import InvalidOption, ModelNotFound, UnsupportedModel, did_you_mean
+from kaiwa.errors import InvalidOption, ModelNotFound, did_you_mean
 from kaiwa.events import Event, Finished, Reply
 from kaiwa.messages import Conversation, normalize
 from kaiwa.sampling import Sampling
 
 API_KEY = "KAIWA_API_KEY"
-_CHAT, _TEXT, _MODELS = "/chat/completions", "/completions", "/models"
+_CHAT, _TEXT, _EMBEDDINGS, _MODELS = "/chat/completions", "/completions", "/embeddings", "/models"
 _LLAMA_CPP = "llamacpp"
 _MAX_KNOWN_COUNTS = 64
 
@@ -105,8 +109,9 @@ class RemoteModel(Closing):
         return self._sampling
 
     @property
-    def chat_template(self) -> None:
-        """The server renders conversations, and does not say how."""
+    def chat_template(self) -> str | None:
+        """None: the server renders conversations, and does not say how."""
+        return None
 
     def chat(self, messages: Conversation, **options: Any) -> Reply:
         """The whole answer to a conversation; takes what `stream` takes, and raises what it raises."""
@@ -131,13 +136,33 @@ class RemoteModel(Closing):
         """As `stream`, without ever blocking the event loop."""
         return across(self._loop, self._chat(messages, options))
 
-    def stream_text(self, prompt: str | Sequence[int], **options: Any) -> RemoteStream:
+    def stream_text(self, prompt: str | Sequence[int], *, client: str = "", **options: Any) -> RemoteStream:
         """The events of what follows a text or token ids, without a chat template."""
         return RemoteStream(self._loop, self._text(prompt, options))
 
-    def astream_text(self, prompt: str | Sequence[int], **options: Any) -> AsyncGenerator[Event]:
+    def astream_text(self, prompt: str | Sequence[int], *, client: str = "", **options: Any) -> AsyncGenerator[Event]:
         """As `stream_text`, without ever blocking the event loop."""
         return across(self._loop, self._text(prompt, options))
+
+    def embed(self, texts: Texts, *, pooling: str | None = None) -> list[Embedding]:
+        """A vector of length 1 for each text, or for its token ids, as the server makes them.
+
+        Raises `InvalidOption` for a `pooling`, which is the server's to decide, and what `chat` raises.
+        """
+        return self._loop.submit(self._embed(texts, pooling)).result()
+
+    async def aembed(self, texts: Texts, *, pooling: str | None = None) -> list[Embedding]:
+        """As `embed`, without ever blocking the event loop."""
+        return await asyncio.wrap_future(self._loop.submit(self._embed(texts, pooling)))
+
+    def tokenize(self, text: str) -> list[int]:
+        """The token ids of ordinary text, on llama.cpp's server. Raises `UnsupportedModel` on others."""
+        asked = {"content": text, "add_special": False, "parse_special": False}
+        return [int(token_id) for token_id in self._ask_llama_cpp("/tokenize", asked)["tokens"]]
+
+    def detokenize(self, token_ids: Sequence[int]) -> str:
+        """The text of token ids, on llama.cpp's server. Raises `UnsupportedModel` on others."""
+        return str(self._ask_llama_cpp("/detokenize", {"tokens": list(token_ids)})["content"])
 
     def count_tokens(
         self,
@@ -155,22 +180,6 @@ class RemoteModel(Closing):
             self.chat(messages, max_new_tokens=1)
         return self._counts.get(key, 0)
 
-    def embed(self, texts: Sequence[str | Sequence[int]], **options: Any) -> NoReturn:
-        """Raises `UnsupportedModel`: no vectors are asked for over the network."""
-        raise self._has_no("vectors of texts")
-
-    async def aembed(self, texts: Sequence[str | Sequence[int]], **options: Any) -> NoReturn:
-        """As `embed`."""
-        raise self._has_no("vectors of texts")
-
-    def tokenize(self, text: str) -> NoReturn:
-        """Raises `UnsupportedModel`: the tokens are the server's."""
-        raise self._has_no("tokens")
-
-    def detokenize(self, token_ids: Sequence[int]) -> NoReturn:
-        """As `tokenize`."""
-        raise self._has_no("tokens")
-
     def close(self) -> None:
         """Close all connections. Answers that are still read end with the reason "cancelled"."""
         connection, self._connection = self._connection, None
@@ -178,12 +187,6 @@ class RemoteModel(Closing):
 
     def __repr__(self) -> str:
         return f"<RemoteModel {self._name} at {self._url}>"
-
-    def _has_no(self, what: str) -> UnsupportedModel:
-        return UnsupportedModel(
-            f"{self._name} is {self.card.engine}, and gives no {what} here",
-            hint="ask the server itself, or load a model",
-        )
 
     def _chat(self, messages: Conversation, options: Mapping[str, Any]) -> Work:
         wishes, sampling = Wishes.split({**self._options, **options})
@@ -195,6 +198,19 @@ class RemoteModel(Closing):
         options = {**self._options, **options}
         return self._ask(_TEXT, text_body(self._name, prompt, options, is_llama_cpp=self._is_llama_cpp), "")
 
+    async def _embed(self, texts: Texts, pooling: str | None) -> list[Embedding]:
+        body = remote_vectors.embedding_body(self._name, texts, pooling)
+        return remote_vectors.embeddings(await self._connect().post(_EMBEDDINGS, body), len(texts))
+
+    def _ask_llama_cpp(self, path: str, body: Mapping[str, Any]) -> Any:
+        if not self._is_llama_cpp:
+            raise remote_vectors.no_tokenizer(self._url)
+
+        async def ask() -> Any:
+            return await self._connect().post(path, body, is_at_root=True)
+
+        return self._loop.submit(ask()).result()
+
     @property
     def _is_llama_cpp(self) -> bool:
         return self._about.get("owned_by") == _LLAMA_CPP
@@ -204,8 +220,6 @@ class RemoteModel(Closing):
         answer = Answer(time.perf_counter())
 
         async def work(post: Callable[[Item], None]) -> None:
-            import asyncio
-
             try:
                 async for event in self._connect().answer(path, body, answer):
                     post(event)
@@ -219,9 +233,13 @@ class RemoteModel(Closing):
                 post(None)
                 raise
             except BaseException as error:  # noqa: BLE001  (the reader raises it)
-                post(error)
+                post(self._explained(error))
 
         return work
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """What the reader of an answer is told of an error; a server that is known better can say more."""
+        return error
 
     def _note(self, event: Event, key: str) -> None:
         """Remember how many tokens a conversation took, and that the model is loaded now."""

@@ -168,12 +168,26 @@ def _whole(index: int, call: _Call) -> ToolCall | BrokenToolCall:
 
 
 def _logprobs(found: Any) -> tuple[TokenLogprobs, ...]:
+    """Those of chats, or in the older form of plain text."""
+    if isinstance(found, dict) and isinstance(found.get("tokens"), list):
+        best = found.get("top_logprobs") or [None] * len(found["tokens"])
+        rows = zip(found["tokens"], found["token_logprobs"], best, strict=True)
+        return tuple(TokenLogprobs(*_of_text(text, number), best=_best_of_text(best)) for text, number, best in rows)
     if not isinstance(found, dict) or not isinstance(found.get("content"), list):
         return ()
     return tuple(
         TokenLogprobs(*_logprob(token), best=tuple(TokenLogprob(*_logprob(other)) for other in _best(token)))
         for token in found["content"]
     )
+
+
+def _of_text(text: str, number: float | None) -> tuple[int, bytes, float]:
+    return _UNKNOWN_ID, text.encode(), float(number or 0.0)
+
+
+def _best_of_text(best: Mapping[str, float] | None) -> tuple[TokenLogprob, ...]:
+    ranked = sorted((best or {}).items(), key=lambda pair: -pair[1])
+    return tuple(TokenLogprob(*_of_text(text, number)) for text, number in ranked)
 
 
 def _best(token: Mapping[str, Any]) -> list[Mapping[str, Any]]:

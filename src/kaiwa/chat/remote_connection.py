@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
 from kaiwa.chat import remote_errors
@@ -14,6 +14,7 @@ from kaiwa.events import Event
 
 CONNECT_TIMEOUT_S = 10.0
 _OK = 200
+_NO_STREAM = ("application/json", "text/html")
 # Fields that some servers refuse, and what stands for them there.
 _DROPPED = ("stream_options", "add_generation_prompt")
 _MAX_TOKENS, _NEW_MAX_TOKENS = "max_tokens", "max_completion_tokens"
@@ -34,18 +35,34 @@ class Connection:
 
     async def get(self, path: str) -> Any:
         """The JSON behind a path, or None where the server knows no such path."""
+        response = await self._ask("GET", self._url + path, absent_statuses=(404, 405, 501))
+        return None if response is None else self._json(response)
+
+    async def post(self, path: str, body: Mapping[str, Any], *, is_at_root: bool = False) -> Any:
+        """The JSON that answers a question. `is_at_root` is of paths that do not stand below the server's `/v1`."""
+        url = self._url.removesuffix("/v1") if is_at_root else self._url
+        return self._json(await self._ask("POST", url + path, json=body))
+
+    async def _ask(self, method: str, url: str, *, json: Any = None, absent_statuses: Collection[int] = ()) -> Any:
+        """The response, or None for a status that says that nothing is there."""
         for attempt in range(self._max_retries + 1):
             try:
-                response = await self._client.get(self._url + path)
+                response = await self._client.request(method, url, json=json)
             except self._httpx.TransportError as error:
                 await self._wait(attempt, {}, self._unreachable(error))
                 continue
             if response.status_code == _OK:
-                return response.json()
-            if response.status_code in (404, 405, 501):
+                return response
+            if response.status_code in absent_statuses:
                 return None
-            await self._wait_or_raise(attempt, response, "")
+            await self._wait_or_raise(attempt, response, str((json or {}).get("model", "")))
         raise AssertionError("the last attempt raises")
+
+    def _json(self, response: Any) -> Any:
+        try:
+            return response.json()
+        except ValueError:
+            raise self._not_spoken(response.content) from None
 
     async def answer(self, path: str, body: Mapping[str, Any], answer: Answer) -> AsyncGenerator[Event]:
         """The events of an answer, without the last ones, which `answer.finish()` gives.
@@ -54,19 +71,14 @@ class Connection:
         """
         attempt = 0
         while True:
-            stream = EventStream()
             try:
                 async with self._client.stream("POST", self._url + path, json=body) as response:
                     if response.status_code == _OK:
-                        async for piece in response.aiter_bytes():
-                            for data in stream.push(piece):
-                                for event in answer.push(data):
-                                    yield event
-                            if answer.is_done:
-                                return
-                        for data in stream.finish():
+                        async for data in self._pieces(response):
                             for event in answer.push(data):
                                 yield event
+                            if answer.is_done:
+                                return
                         if answer.is_whole:
                             return
                         raise RemoteFailed(
@@ -83,6 +95,21 @@ class Connection:
                     continue
                 await self._wait_or_raise(attempt, response, body["model"])
             attempt += 1
+
+    async def _pieces(self, response: Any) -> AsyncGenerator[str]:
+        """The JSON texts of an answer: a stream's, or the only one of a server that does not stream."""
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        if kind in _NO_STREAM:
+            await response.aread()
+            self._json(response)
+            yield response.text
+            return
+        stream = EventStream()
+        async for piece in response.aiter_bytes():
+            for data in stream.push(piece):
+                yield data
+        for data in stream.finish():
+            yield data
 
     async def close(self) -> None:
         """Close all connections."""
@@ -101,6 +128,13 @@ class Connection:
         if attempt >= self._max_retries or wait_s is None:
             raise error
         await asyncio.sleep(wait_s)
+
+    def _not_spoken(self, content: bytes) -> RemoteFailed:
+        said = remote_errors.read_refusal(_OK, content).message or "nothing"
+        return RemoteFailed(
+            f"{self._url} answered with something that is no JSON: {said}",
+            hint="is this the address of a server with OpenAI's API?",
+        )
 
     def _unreachable(self, error: Exception) -> RemoteFailed:
         what = "did not answer in time" if isinstance(error, self._httpx.TimeoutException) else "cannot be reached"

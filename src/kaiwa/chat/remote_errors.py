@@ -32,6 +32,8 @@ class Refusal:
     status: int
     message: str
     code: str = ""
+    is_page: bool = False
+    """Whether it is a web page, and no word of an API."""
     num_prompt_tokens: int = 0
     context_length: int = 0
 
@@ -42,7 +44,7 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     try:
         content = json.loads(text)
     except ValueError:
-        return Refusal(status, _title(text) if _PAGE.match(text) else text[:_MAX_SHOWN])
+        return Refusal(status, _title(text), is_page=True) if _PAGE.match(text) else Refusal(status, text[:_MAX_SHOWN])
     return refusal_of(status, content)
 
 
@@ -57,7 +59,9 @@ def refusal_of(status: int, content: object) -> Refusal:
         code = str(error.get("type") or "")
     counts = [error.get(key) for key in ("n_prompt_tokens", "n_ctx")]
     num_prompt_tokens, context_length = (count if isinstance(count, int) else 0 for count in counts)
-    return Refusal(status, str(message)[:_MAX_SHOWN], code, num_prompt_tokens, context_length)
+    return Refusal(
+        status, str(message)[:_MAX_SHOWN], code, num_prompt_tokens=num_prompt_tokens, context_length=context_length
+    )
 
 
 def is_temporary(status: int) -> bool:
@@ -89,10 +93,12 @@ def translate(refusal: Refusal, *, url: str, model: str) -> KaiwaError:
         return ModelNotFound(said, hint=f"check that the server has the model {model!r}, and that its address is right")
     if refusal.status in _WRONG:
         return _overflow(refusal) or InvalidOption(said, hint="the server refuses the request as it is")
-    if refusal.status in _NOT_SPOKEN:
+    if refusal.status in _NOT_SPOKEN and refusal.is_page:
         return RemoteFailed(said, status=refusal.status, hint="is this the address of a server with OpenAI's API?")
     if refusal.status == _TOO_MANY:
         return RemoteFailed(said, status=refusal.status, hint="the server has too much to do, or a quota is used up")
+    if refusal.status in _NOT_SPOKEN:
+        return RemoteFailed(said, status=refusal.status, hint="this server cannot do what it was asked for")
     return RemoteFailed(said, status=refusal.status, hint="the server failed; its log may say why")
 
 

@@ -68,7 +68,11 @@ def text_body(
 ) -> dict[str, Any]:
     """The JSON object for `/completions`. Raises `InvalidOption`."""
     text = prompt if isinstance(prompt, str) else list(prompt)
-    return {"model": model, "prompt": text, **sampling_fields(options, is_llama_cpp=is_llama_cpp), **_STREAMED}
+    options = dict(options)
+    num_logprobs = options.pop("num_logprobs", None)
+    logprobs = {} if num_logprobs is None else {"logprobs": num_logprobs}
+    sampling = sampling_fields(options, is_llama_cpp=is_llama_cpp)
+    return {"model": model, "prompt": text, **sampling, **logprobs, **_STREAMED}
 
 
 def sampling_fields(options: Mapping[str, Any], *, is_llama_cpp: bool = False) -> dict[str, Any]:

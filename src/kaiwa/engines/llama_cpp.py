@@ -9,20 +9,29 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from kaiwa.chat.embedding import Embedding
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.remote import RemoteModel
-from kaiwa.errors import InvalidOption, UnsupportedModel
+from kaiwa.chat.remote_stream import Work
+from kaiwa.chat.remote_vectors import Texts
+from kaiwa.errors import EngineCrashed, InvalidOption, RemoteFailed, UnsupportedModel
 from kaiwa.events import Progress
 from kaiwa.extras import require
+from kaiwa.messages import Conversation
+from kaiwa.text.answer_format import no_place_for_tools
+from kaiwa.weights import gguf
 
 _COMMAND = (sys.executable, "-m", "kaiwa.engines.llama_cpp_child")
 _MAX_SHOWN_LINES = 5
 _PATIENCE_S = 10.0
+_NOTICED_AFTER_S = 0.2
+"""How much later than its connections the end of a process may be seen."""
+_TEMPLATE_KEY = "tokenizer.chat_template"
 
 
 class LlamaCppModel(RemoteModel):
@@ -32,7 +41,7 @@ class LlamaCppModel(RemoteModel):
     `context_length` is by default the model's own; it is shared by `max_running` answers at once.
 
     Raises `MissingExtra` without the package xllamacpp, `UnsupportedModel` where llama.cpp cannot load the file either,
-    `InvalidOption` for options that llama.cpp has no equal of.
+    `InvalidOption` for options that llama.cpp has no equal of. A process that ends by itself is `EngineCrashed`.
     """
 
     def __init__(
@@ -57,6 +66,7 @@ class LlamaCppModel(RemoteModel):
         if on_progress is not None:
             on_progress(Progress("load", 0, path.stat().st_size))
         self._shown_name = name or path.name
+        self._metadata = gguf.read_metadata(path)
         self._num_bytes = path.stat().st_size
         key = secrets.token_urlsafe(32)
         settings = {
@@ -69,7 +79,7 @@ class LlamaCppModel(RemoteModel):
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the child)
         self._process = _start(settings, self._log)
         try:
-            super().__init__(_address(self._process, path, self._log), api_key=key, **options)
+            super().__init__(_address(self._process, path, self._log), api_key=key, max_retries=0, **options)
         except BaseException:
             self._end()
             raise
@@ -81,9 +91,23 @@ class LlamaCppModel(RemoteModel):
         return replace(
             super().card,
             name=self._shown_name,
+            family=str(self._metadata.get("general.architecture", "")),
             engine=f"llama.cpp (xllamacpp {version})",
             weights_bytes=self._num_bytes,
         )
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the model's chat template, or None where it has none."""
+        return self._metadata.get(_TEMPLATE_KEY)
+
+    def embed(self, texts: Texts, *, pooling: str | None = None) -> list[Embedding]:
+        """Raises `UnsupportedModel`: one server of llama.cpp's answers, or makes vectors."""
+        raise _no_vectors()
+
+    async def aembed(self, texts: Texts, *, pooling: str | None = None) -> list[Embedding]:
+        """As `embed`."""
+        raise _no_vectors()
 
     def close(self) -> None:
         """Close the connections and end the process, which gives its memory back."""
@@ -92,6 +116,24 @@ class LlamaCppModel(RemoteModel):
 
     def __repr__(self) -> str:
         return f"<LlamaCppModel {self._shown_name}>"
+
+    def _chat(self, messages: Conversation, options: Mapping[str, Any]) -> Work:
+        if options.get("tools") and "tools" not in (self.chat_template or ""):
+            raise no_place_for_tools()  # llama.cpp would leave them out without a word
+        return super()._chat(messages, options)
+
+    def _explained(self, error: BaseException) -> BaseException:
+        if not isinstance(error, RemoteFailed):
+            return error
+        try:
+            exit_code = self._process.wait(_NOTICED_AFTER_S)
+        except subprocess.TimeoutExpired:
+            return error
+        return EngineCrashed(
+            f"llama.cpp's process for {self._shown_name} ended by itself (exit code {exit_code})",
+            hint="load the model again; with less memory free than it needs, a shorter context_length helps",
+            exit_code=exit_code,
+        )
 
     def _end(self) -> None:
         if self._process.stdin is not None:
@@ -104,6 +146,13 @@ class LlamaCppModel(RemoteModel):
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._log.close()
+
+
+def _no_vectors() -> UnsupportedModel:
+    return UnsupportedModel(
+        "a model on llama.cpp answers, and makes no vectors beside",
+        hint="make them with a model whose family the built-in engine knows",
+    )
 
 
 def _start(settings: dict[str, Any], log: IO[bytes]) -> subprocess.Popen[bytes]:

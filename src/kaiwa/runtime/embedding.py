@@ -1,21 +1,13 @@
-"""Texts as vectors: what may be asked, and the arithmetic of making their length 1."""
+"""Texts as vectors on an engine: what may be asked, and how the model makes one."""
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from kaiwa.chat.embedding import Embedding as Embedding
+from kaiwa.chat.embedding import of_length_1
 from kaiwa.engines.engine import Engine, EngineInfo, Pooling
 from kaiwa.errors import ContextOverflow, InvalidMessages, UnsupportedModel
-
-
-class Embedding(NamedTuple):
-    """A text's vector, of length 1, and how many tokens the text has."""
-
-    vector: Sequence[float]
-    num_tokens: int
 
 
 def check(token_ids: Sequence[int], info: EngineInfo) -> None:
@@ -42,6 +34,4 @@ def check_pooling(declared: str | None, name: str) -> Pooling:
 
 def embed(engine: Engine, *, token_ids: Sequence[int], pooling: Pooling) -> Embedding:
     """The embedding of one text."""
-    vector = engine.embed(token_ids, pooling=pooling)
-    length = math.sqrt(sum(number * number for number in vector)) or 1.0
-    return Embedding(array("f", (number / length for number in vector)), len(token_ids))
+    return Embedding(of_length_1(engine.embed(token_ids, pooling=pooling)), len(token_ids))

@@ -50,13 +50,18 @@ class AnswerFormat:
     def check_tools(self, template: ChatTemplate) -> None:
         """Raise `TemplateError`, which says what is missing, where a model of this template cannot call tools."""
         if not template.shows_tools:
-            raise TemplateError(
-                "the chat template has no place for tools: it would not show them to the model",
-                hint="choose a model that was made to call tools, or ask for JSON with response_format",
-            )
+            raise no_place_for_tools()
         if self.tool_format is None:
             names = ", ".join(known.name for known in tool_formats.FORMATS)
             raise TemplateError(
                 "the chat template shows tools, but calls in a format that is not known here",
                 hint=f"known formats are {names}",
             )
+
+
+def no_place_for_tools() -> TemplateError:
+    """The error for tools that a model would never hear of."""
+    return TemplateError(
+        "the chat template has no place for tools: it would not show them to the model",
+        hint="choose a model that was made to call tools, or ask for JSON with response_format",
+    )
