@@ -364,7 +364,7 @@ def test_vectors(server: OpenAIServer, model: RemoteModel) -> None:
     first, second = model.embed(["Hi", [1, 2]])
     assert list(first.vector) == pytest.approx([0.6, 0.8])
     assert list(second.vector) == [0.0, 1.0]
-    assert (first.num_tokens, second.num_tokens) == (0, 0)
+    assert (first.num_tokens, second.num_tokens) == (7, 0)
     assert server.asked[0]["path"] == "/v1/embeddings"
     assert server.asked[0]["input"] == ["Hi", [1, 2]]
     server.script = [Said(body={"data": [rows[1]], "usage": {"prompt_tokens": 7}})]

@@ -96,7 +96,8 @@ def test_answers_in_every_shape(model: LlamaCppModel) -> None:
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": city}}
     reply = model.chat("Name a city.", response_format=shape, max_new_tokens=40, do_sample=False)
     assert json.loads(reply.text)["city"] in ("Paris", "Rome")
-    first = next(event for event in model.stream("Hi", num_logprobs=2, max_new_tokens=2) if event.text)
+    events = model.stream("Hi", num_logprobs=2, max_new_tokens=2, do_sample=False)
+    first = next(event for event in events if event.text)
     assert isinstance(first, TextDelta)
     assert len(first.logprobs[0].best) == 2
     reply = model.chat("Count: 1, 2, 3, 4", stop=",", max_new_tokens=40, do_sample=False)

@@ -36,11 +36,17 @@ def test_it_answers_in_the_words_of_every_api(near: Live) -> None:
 
 @pytest.mark.parametrize(
     ("path", "fields"),
-    [("/v1/embeddings", {"input": "Hello"}), ("/tokenize", {"text": "Hello"}), ("/detokenize", {"tokens": [1]})],
+    [("/tokenize", {"text": "Hello"}), ("/detokenize", {"tokens": [1]})],
 )
 def test_what_only_the_other_server_has_is_refused(near: Live, path: str, fields: dict[str, object]) -> None:
     refused = near.post(path, {"model": MODEL, **fields})
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "unsupported_model")
+
+
+def test_vectors_come_from_there(near: Live) -> None:
+    several = near.post("/v1/embeddings", {"model": MODEL, "input": ["Hello", "there"]}).json()
+    assert [len(row["embedding"]) for row in several["data"]] == [len(several["data"][0]["embedding"])] * 2
+    assert several["usage"]["prompt_tokens"] == 10
 
 
 def test_a_server_that_is_gone_is_told() -> None:

@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 
 class Embedding(NamedTuple):
-    """A text's vector, of length 1, and how many tokens the text has; 0 where a server counts only several together."""
+    """A text's vector, of length 1, and how many tokens the text has.
+
+    Of several texts that a server counts only together, the first has the tokens of all.
+    """
 
     vector: Sequence[float]
     num_tokens: int

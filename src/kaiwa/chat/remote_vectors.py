@@ -33,8 +33,8 @@ def embeddings(answer: Any, num_texts: int) -> list[Embedding]:
     if len(vectors) != num_texts:
         raise RemoteFailed(f"the server gave {len(vectors)} vectors for {num_texts} texts")
     usage = answer.get("usage")
-    count = usage.get("prompt_tokens", 0) if isinstance(usage, Mapping) and num_texts == 1 else 0
-    return [Embedding(vector, int(count)) for vector in vectors]
+    total = int(usage.get("prompt_tokens") or 0) if isinstance(usage, Mapping) else 0
+    return [Embedding(vector, 0 if place else total) for place, vector in enumerate(vectors)]
 
 
 def no_tokenizer(url: str) -> UnsupportedModel:
