@@ -138,9 +138,12 @@ class OpenAIServer:
         request.connection.settimeout(0.02)
         while not pause.is_set():
             try:
-                if request.connection.recv(1) == b"":
-                    self.client_left.set()
-                    raise ConnectionResetError
+                has_left = request.connection.recv(1) == b""
             except TimeoutError:
                 continue
+            except ConnectionError:  # it left something unread
+                has_left = True
+            if has_left:
+                self.client_left.set()
+                raise ConnectionResetError
         request.connection.settimeout(None)

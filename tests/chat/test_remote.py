@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import kaiwa as kw
+from kaiwa.apps.testing import AppTester
 from kaiwa.chat import remote_errors
 from kaiwa.chat.address import is_address
 from kaiwa.chat.remote import RemoteModel
@@ -420,6 +421,30 @@ def test_an_address_is_a_model(server: OpenAIServer) -> None:
     with kw.LLM(server.url, model="tiny", temperature=0.5) as model:
         assert model.chat("Hi").text == "Hello you"
     assert server.asked[0]["temperature"] == 0.5
+
+
+def test_options_of_models_on_this_machine_are_the_servers(server: OpenAIServer) -> None:
+    with kw.LLM(server.url, threads=None, cache_dir=None, max_waiting=8, on_progress=print, api_key="k") as model:
+        assert model.chat("Hi").text == "Hello you"
+    for options in ({"threads": 2}, {"engine": "native"}, {"assistant_model": "small"}, {"speculation": False}):
+        name = next(iter(options))
+        with pytest.raises(InvalidOption, match=f"{name}=.* has no effect on a model on another server"):
+            kw.LLM(server.url, **options)
+
+
+def test_an_app_with_a_model_on_another_server(server: OpenAIServer) -> None:
+    app = kw.App()
+    model = kw.Model(server.url, load=None)
+
+    @app.on_message
+    async def answer(message: kw.Message) -> None:
+        await kw.reply(model)
+
+    with AppTester(app) as tester:
+        chat = tester.start()
+        chat.say("Hi")
+        assert chat.last == "Hello you"
+    assert server.asked[0]["messages"] == [{"role": "user", "content": "Hi"}]
 
 
 def test_nobody_there() -> None:
