@@ -3,19 +3,23 @@
     python benchmarks/pipeline.py FOLDER --transformers PYTHON
 
 FOLDER holds an unquantized checkpoint; PYTHON is the interpreter of an environment that has torch and transformers.
-Each contender is a process of its own, which begins with its imports.
+Each contender is a process of its own, which begins with its imports. They take turns for some rounds, and the medians
+count; what Kaiwa keeps of a quantized checkpoint is there from the first round on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 NUM_CHATS = 16
@@ -27,23 +31,27 @@ SECOND = {"role": "user", "content": "Woah! But can it be reconciled with quantu
 TOPICS = ("gravity", "light", "water", "fire", "sound", "time", "bread", "rain")
 
 Generate = Callable[..., Any]
+Figures = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A way to run the checkpoint. `options` go to its pipeline."""
+    """A way to run the checkpoint. `options` go to its pipeline; `needs_torch` says whose interpreter runs it."""
 
     name: str
     library: str
-    options: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    needs_torch: bool = True
 
 
-CONTENDERS = (
-    Contender("kaiwa, as stored", "kaiwa", {}),
-    Contender("kaiwa, int8 on load", "kaiwa", {"model_kwargs": {"load_in_8bit": True}}),
-    Contender("transformers, bfloat16", "transformers", {"dtype": "bfloat16"}),
-    Contender("transformers, float32", "transformers", {"dtype": "float32"}),
-)
+CONTENDERS = {
+    "kaiwa": Contender("kaiwa, as stored", "kaiwa", {"dtype": "auto"}, needs_torch=False),
+    "int8": Contender("kaiwa, int8 on load", "kaiwa", {"model_kwargs": {"load_in_8bit": True}}, needs_torch=False),
+    "torch": Contender("kaiwa, engine=torch", "kaiwa", {"engine": "torch", "dtype": "auto"}),
+    "bfloat16": Contender("transformers, bfloat16", "transformers", {"dtype": "bfloat16"}),
+    "nf4": Contender("transformers, nf4", "transformers", {"dtype": "bfloat16", "load_in_4bit": True}),
+    "float32": Contender("transformers, float32", "transformers", {"dtype": "float32"}),
+}
 
 
 def main() -> None:
@@ -54,25 +62,42 @@ def main() -> None:
     parser.add_argument(
         "--tokens", metavar="N", type=int, default=64, help="tokens of each answer; many chats get half"
     )
-    parser.add_argument("--child", metavar="INDEX", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", metavar="N", type=int, default=3)
+    parser.add_argument("--only", metavar="NAME", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
+    parser.add_argument("--child", metavar="NAME", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child is not None:
         print(json.dumps(measure(CONTENDERS[arguments.child], arguments.folder, arguments.tokens)))
         return
+    found: dict[str, list[Figures]] = {name: [] for name in arguments.only}
+    for _ in range(arguments.rounds):
+        for name, rounds in found.items():
+            rounds.append(measured(name, arguments))
     print(f"{'':24}{'conversation':>14}{'decode':>12}{f'{NUM_CHATS} chats':>12}{'peak memory':>14}")
-    for index, contender in enumerate(CONTENDERS):
-        python = arguments.transformers if contender.library == "transformers" else sys.executable
-        command = [python, __file__, arguments.folder, "--child", str(index), "--tokens", str(arguments.tokens)]
-        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-        found = json.loads(output.splitlines()[-1])
-        print(
-            f"{contender.name:24}{found['conversation_s']:>12.2f} s{found['decode']:>8.0f} t/s"
-            f"{found['batch']:>8.0f} t/s{found['peak_bytes'] / 1e6:>11,.0f} MB",
-            flush=True,
-        )
+    for name, rounds in found.items():
+        print(row(CONTENDERS[name].name, rounds))
 
 
-def measure(contender: Contender, folder: str, num_new: int) -> dict[str, float]:
+def measured(name: str, arguments: argparse.Namespace) -> Figures:
+    """The figures of one contender, in a process of its own."""
+    python = arguments.transformers if CONTENDERS[name].needs_torch else sys.executable
+    command = [python, __file__, arguments.folder, "--child", name, "--tokens", str(arguments.tokens)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
+    figures: Figures = json.loads(output.splitlines()[-1])
+    return figures
+
+
+def row(name: str, rounds: Sequence[Figures]) -> str:
+    """A line of the table: the median of all rounds."""
+    found = {figure: median(each[figure] for each in rounds) for figure in rounds[0]}
+    return (
+        f"{name:24}{found['conversation_s']:>12.2f} s{found['decode']:>8.0f} t/s"
+        f"{found['batch']:>8.0f} t/s{found['peak_bytes'] / 1e6:>11,.0f} MB"
+    )
+
+
+def measure(contender: Contender, folder: str, num_new: int) -> Figures:
     """Seconds from the import to the second answer; tokens per second of one chat and of many; peak memory in bytes."""
     started = time.perf_counter()
     generate = pipeline_of(contender, folder)
@@ -105,7 +130,14 @@ def pipeline_of(contender: Contender, folder: str) -> Generate:
         return pipeline("text-generation", model=folder, **contender.options)
     from transformers import pipeline as theirs  # type: ignore[import-not-found]
 
-    generate: Generate = theirs("text-generation", model=folder, **contender.options)
+    options = dict(contender.options)
+    if options.pop("load_in_4bit", False):
+        import torch  # type: ignore[import-not-found]
+        from transformers import BitsAndBytesConfig
+
+        config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
+        options["model_kwargs"] = {"quantization_config": config}
+    generate: Generate = theirs("text-generation", model=folder, **options)
     if generate.tokenizer.pad_token_id is None:  # type: ignore[attr-defined]
         generate.tokenizer.pad_token_id = 0  # type: ignore[attr-defined]
     return generate

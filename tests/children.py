@@ -12,8 +12,8 @@ from typing import Any
 import tool_models
 from kaiwa.errors import UnusableFile
 from kaiwa.events import Progress
+from kaiwa.runtime.budget import Budget, current_budget
 from kaiwa.runtime.llm import LLM
-from kaiwa.runtime.loading import Budget, _budget
 from small_model import echoes, model, says
 
 OnProgress = Callable[[Progress], None]
@@ -57,7 +57,7 @@ def crashing_later(*, model: str, on_progress: OnProgress, loads: str, num_good:
 
 def hungry(*, model: str, on_progress: OnProgress) -> LLM:
     """Takes a megabyte, or waits until it may."""
-    budget = _budget.get()
+    budget = current_budget()
     assert isinstance(budget, Budget)
     budget.admit(1_000_000)
     return small(says(f"{budget.most_bytes} {budget.share_bytes}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ from kaiwa.engines.engine import Slice
 from kaiwa.engines.torch.engine import TorchEngine
 from kaiwa.engines.torch.loading import load
 from kaiwa.errors import ContextOverflow, InvalidOption, OutOfMemory, UnsupportedFormat, UnsupportedModel, UnusableFile
+from kaiwa.runtime.pool import ModelPool
+from kaiwa.runtime.process import isolated
 from kaiwa.sampling import Sampling
 from tiny_models import SMALL, TINY_MODELS, make_prompt, spread_weights
 
@@ -301,23 +304,63 @@ def test_limits(llama: PreTrainedModel) -> None:
         TorchEngine(llama, name="cpu", context_length=1_000_000)
 
 
-@pytest.mark.parametrize("engine", ["torch", "auto"])
-def test_a_family_of_transformers_chats(engine: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def gpt2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of a family that the built-in engine does not know, which converses."""
+    folder = tmp_path_factory.mktemp("gpt2")
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
-        (tmp_path / name).write_bytes((PIPELINE / name).read_bytes())
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=99, n_embd=48, n_layer=2, n_head=4, n_positions=256, eos_token_id=2))
-    spread_weights(model.eval(), 3)
-    model.save_pretrained(tmp_path)
-    with kw.LLM(tmp_path, engine=engine) as llm:
+        (folder / name).write_bytes((PIPELINE / name).read_bytes())
+    config = GPT2Config(
+        vocab_size=99, n_embd=48, n_layer=2, n_head=4, n_positions=256, bos_token_id=None, eos_token_id=2
+    )
+    model = GPT2LMHeadModel(config).eval()
+    spread_weights(model, 3)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_a_family_of_transformers_chats(engine: str, gpt2_folder: Path) -> None:
+    with kw.LLM(gpt2_folder, engine=engine) as llm:
         assert (llm.card.family, llm.card.engine) == ("gpt2", "torch (cpu, float32)")
         reply = llm.chat("Who are you?", do_sample=False, max_new_tokens=12)
         again = llm.chat("Who are you?", do_sample=False, max_new_tokens=12)
     assert len(reply.text) == 12
     assert again.text == reply.text
     assert again.usage.cached_tokens > 0
-    with kw.pipeline("text-generation", str(tmp_path), device_map="cpu", dtype="float32", engine="torch") as generate:
+    with kw.pipeline("text-generation", gpt2_folder, device_map="cpu", dtype="float32", engine="torch") as generate:
         answer = generate([{"role": "user", "content": "Who are you?"}], do_sample=False, max_new_tokens=12)
     assert answer[0]["generated_text"][-1]["content"] == reply.text
+
+
+def test_in_a_pool_it_takes_the_room_of_its_weights(gpt2_folder: Path) -> None:
+    flags = {"do_sample": False, "max_new_tokens": 8}
+    size = (gpt2_folder / "model.safetensors").stat().st_size
+
+    async def said(pool: ModelPool, question: str) -> str:
+        async with pool.use("gpt2") as model:
+            return (await model.achat(question, **flags)).text
+
+    async def main() -> None:
+        async with ModelPool() as pool:
+            pool.add("gpt2", isolated(gpt2_folder))
+            answers = await asyncio.gather(*(said(pool, question) for question in ("Hi", "Who?", "Hi")))
+            assert answers[0] == answers[2]
+            assert pool.status("gpt2").num_bytes == size
+        async with ModelPool(memory_bytes=size - 1) as small:
+            small.add("gpt2", isolated(gpt2_folder))
+            with pytest.raises(OutOfMemory, match="there is room for"):
+                await said(small, "Hi")
+
+    asyncio.run(main())
+
+
+def test_many_answers_are_what_each_is_alone(gpt2_folder: Path) -> None:
+    chats = [[{"role": "user", "content": "word " * number + "?"}] for number in range(1, 9)]
+    for flags in ({"do_sample": False}, {"temperature": 1.2, "top_k": 20, "repetition_penalty": 1.2, "seed": 3}):
+        with kw.pipeline("text-generation", gpt2_folder, **flags, max_new_tokens=20) as generate:
+            together = generate(chats)
+            assert together == [generate(chat) for chat in chats]
 
 
 def test_both_engines_say_the_same() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import kaiwa as kw
 from kaiwa.errors import OutOfMemory
-from kaiwa.runtime.loading import Budget, within
+from kaiwa.runtime.budget import Budget, within
 
 MB = 1_000_000
 

@@ -24,7 +24,7 @@ _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    from kaiwa.runtime.loading import DEFAULT_MODEL
+    from kaiwa.runtime.loading import DEFAULT_MODEL, ENGINES
     from kaiwa.server.settings import DEFAULT_HOST, DEFAULT_PORT, MAX_REQUESTS
 
     add = parser.add_argument
@@ -51,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--preload", action="append", default=[], metavar="NAME", help="load at the start (default: the first MODEL)")
     add("--max-requests", type=positive, metavar="N", default=MAX_REQUESTS, help=_MAX_REQUESTS_HELP)
     add_engine_arguments(parser)
+    add("--engine", metavar="NAME", default="auto", help=f"what runs the models: {', '.join(ENGINES)} (default: auto)")
     add("--cache-dir", metavar="FOLDER", help="keep what was read of conversations over a restart, up to 4 GiB a model")
     add("--log-format", choices=["text", "json"], default="text", help="how requests are logged (default: text)")
 
@@ -151,7 +152,7 @@ def _pool(models: dict[str, str], arguments: argparse.Namespace) -> ModelPool:
     from kaiwa.runtime.process import isolated
 
     pool = ModelPool(max_models=arguments.max_models, memory_bytes=arguments.memory, keep_alive_s=arguments.keep_alive)
-    here = {**engine_options(arguments), "cache_dir": arguments.cache_dir}
+    here = {**engine_options(arguments), "engine": arguments.engine, "cache_dir": arguments.cache_dir}
     # Where the variable has the keys of this server, they are not for others to know.
     elsewhere = {} if arguments.api_key else {"api_key": ""}
     for name, model in models.items():

@@ -52,9 +52,9 @@ def find(model: object, options: Mapping[str, Any]) -> Any:
     if not engine_choice.wants_llama_cpp(file, engine):
         return None
     from kaiwa.engines.llama_cpp import LlamaCppModel
-    from kaiwa.runtime import loading
+    from kaiwa.runtime.budget import admit
 
-    loading.admit(file.stat().st_size)
+    admit(file.stat().st_size)
     rest = _without(options, _OF_OUR_SCHEDULER, "a model on llama.cpp")
     chosen = {name: value for name, value in rest.items() if name not in ("engine", "model", "max_waiting")}
     return LlamaCppModel(file, name=hub.display_name(named, path), **chosen)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from kaiwa.engines.engine import Engine
 from kaiwa.errors import InvalidOption, OutOfMemory, did_you_mean
+from kaiwa.runtime.budget import Budget, current_budget
 from kaiwa.runtime.memory import available_bytes
 from kaiwa.runtime.parts import EngineOptions as EngineOptions
 from kaiwa.runtime.parts import OnProgress as OnProgress
@@ -27,41 +26,6 @@ ENGINES = ("auto", "native", "torch", "llama-cpp")
 
 COMFORTABLE_CONTEXT_LENGTH = 4096
 """A model whose context would be shorter takes more than its share of the memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a load may take of the memory that several models share; None is no limit.
-
-    A context that nobody chose is as long as fits its share, or where that is short, all there is. `admit` is called
-    with what the model will take before it takes any, and waits until others have made room.
-    """
-
-    most_bytes: int | None
-    share_bytes: int | None
-    admit: Callable[[int], None]
-
-
-_budget: ContextVar[Budget | None] = ContextVar("_budget", default=None)
-
-
-@contextmanager
-def within(budget: Budget) -> Iterator[None]:
-    """Let the model that is loaded in this block keep to `budget`.
-
-    It is not among the options of `kaiwa.LLM`, because it belongs to whoever holds several.
-    """
-    token = _budget.set(budget)
-    try:
-        yield
-    finally:
-        _budget.reset(token)
-
-
-def admit(num_bytes: int) -> None:
-    """Wait until there is room for a model that takes so much, where several share the memory."""
-    if (budget := _budget.get()) is not None:
-        budget.admit(num_bytes)
 
 
 def load(
@@ -173,7 +137,7 @@ def _load_engine(checkpoint: Checkpoint, options: EngineOptions, on_progress: On
 
 def _planned(plan_in: Callable[[int | None], Plan]) -> Plan:
     """The plan for what memory is free, after others have made room where several models share it."""
-    budget = _budget.get()
+    budget = current_budget()
     if budget is None:
         return plan_in(available_bytes())
     wanted = plan_in(available_bytes()) if budget.most_bytes is None else _within_share(plan_in, budget)

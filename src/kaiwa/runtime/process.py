@@ -216,8 +216,8 @@ def in_process(model: str | os.PathLike[str], **options: Any) -> Load:
     """How a pool loads a `kaiwa.LLM` into this process."""
 
     def load(admission: Admission) -> PooledModel:
+        from kaiwa.runtime.budget import Budget, within
         from kaiwa.runtime.llm import LLM
-        from kaiwa.runtime.loading import Budget, within
 
         with within(Budget(admission.most_bytes, admission.share_bytes, admission.admit)):
             return LLM(model, on_progress=admission.report, **options)

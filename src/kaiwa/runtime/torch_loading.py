@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kaiwa.errors import InvalidOption, OutOfMemory
+from kaiwa.runtime.budget import admit, current_budget
 from kaiwa.runtime.memory import available_bytes
 from kaiwa.runtime.parts import EngineOptions, OnProgress, Parts
 from kaiwa.runtime.planning import in_megabytes
@@ -38,7 +39,7 @@ def load(
             f"kv_dtype={options.kv_dtype!r} is impossible on the torch engine",
             hint="its cache has the numbers of the weights; leave kv_dtype out",
         )
-    _check_memory(path, torch_options)
+    _take_place(path, torch_options.get("device_map"))
     engine = loading.load(
         path,
         context_length=options.context_length,
@@ -55,15 +56,24 @@ def load(
     return Parts(name, engine, tokenizer, template, sampling)
 
 
-def _check_memory(path: Path, torch_options: Mapping[str, Any]) -> None:
-    """Raises `OutOfMemory` where the weights alone are more than is free. Only the processor's memory is looked at."""
-    free = available_bytes()
+def _take_place(path: Path, device: Any) -> None:
+    """Have the weights' place in memory, which others may have to leave first.
+
+    Raises `OutOfMemory` where the weights alone are more than there may be. Memory of a GPU is not counted.
+    """
+    from kaiwa.engines.torch.loading import has_gpu
+
+    if device not in (None, "auto", "cpu") or (device != "cpu" and has_gpu()):
+        return
+    budget = current_budget()
+    most = available_bytes() if budget is None or budget.most_bytes is None else budget.most_bytes
     needed = sum(file.stat().st_size for file in path.glob("*.safetensors"))
-    if torch_options.get("device_map") == "cpu" and free is not None and needed > free:
+    if most is not None and needed > most:
         raise OutOfMemory(
-            f"the weights take {in_megabytes(needed)}, and {in_megabytes(free)} are free",
+            f"the weights take {in_megabytes(needed)}, and there is room for {in_megabytes(most)}",
             hint="choose a smaller model, or free memory",
         )
+    admit(needed)
 
 
 def _generation_config(path: Path) -> dict[str, Any]:

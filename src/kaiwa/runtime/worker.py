@@ -113,7 +113,7 @@ class Worker:
         threading.Thread(target=work, args=arguments, daemon=True).start()
 
     def _load(self, start: Start) -> None:
-        from kaiwa.runtime.loading import Budget, within
+        from kaiwa.runtime.budget import Budget, within
 
         try:
             with within(Budget(start.most_bytes, start.share_bytes, self._admit)):
