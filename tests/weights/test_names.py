@@ -12,7 +12,8 @@ import pytest
 from gguf_bytes import LLAMA, LLAMA_TENSORS, Entry, write_llama
 from kaiwa.errors import UnsupportedModel, UnusableFile
 from kaiwa.weights.checkpoint import Checkpoint
-from kaiwa.weights.names import FAMILIES, VARIANTS, Family, tensor_name
+from kaiwa.weights.gguf_families import FAMILIES, VARIANTS, Family
+from kaiwa.weights.names import tensor_name
 from kaiwa.weights.open import open_checkpoint
 
 # Not in Hugging Face's checkpoints, or there without a suffix that the package's table could keep.

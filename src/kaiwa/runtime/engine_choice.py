@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaiwa.errors import UnsupportedModel
-from kaiwa.weights import config, gguf, names
+from kaiwa.weights import config, gguf, gguf_families
 from kaiwa.weights.description import Description
 
 
@@ -71,7 +71,7 @@ def wants_llama_cpp(path: Path, engine: str) -> bool:
     if engine != "auto" or path.suffix != ".gguf":
         return engine == LLAMA_CPP.name
     family = gguf.peek(path, "general.architecture")
-    if not isinstance(family, str) or family in names.FAMILIES:
+    if not isinstance(family, str) or family in gguf_families.FAMILIES:
         return False
     if not LLAMA_CPP.is_installed:
         raise _not_installed(path, family, LLAMA_CPP)
