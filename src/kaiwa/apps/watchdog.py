@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -60,7 +61,7 @@ class Watchdog:
         if alive.wait(MAX_BLOCKED_S):
             return
         where = self._culprit()
-        if alive.is_set():
+        if where is None or alive.is_set():
             return
         _logger.warning("%s has blocked the app for more than %.0f ms: %s", where, MAX_BLOCKED_S * 1000, _ADVICE)
         self._on_busy(True)
@@ -69,15 +70,23 @@ class Watchdog:
         self._on_busy(False)
         _logger.warning("%s blocked the app for %.1f s", where, time.monotonic() - asked_at)
 
-    def _culprit(self) -> str:
-        """The innermost line of the app's own code that the loop's thread is in: `file:line, in function`."""
-        innermost = frame = sys._current_frames().get(self._loop.thread.ident or 0)
-        while frame is not None and not _is_of_the_app(frame):
-            frame = frame.f_back
-        frame = frame or innermost
-        if frame is None:
-            return "something"
+    def _culprit(self) -> str | None:
+        """The innermost line of the app's own code that the loop's thread is in: `file:line, in function`.
+
+        None where the loop runs nothing: then it waits for work, or as all others for a processor that is free.
+        """
+        frames = list(_stack(sys._current_frames().get(self._loop.thread.ident or 0)))
+        if not any(frame.f_code is asyncio.Handle._run.__code__ for frame in frames):
+            return None
+        frame = next(filter(_is_of_the_app, frames), frames[0])
         return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_qualname},"
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those that it was called from."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _is_of_the_app(frame: FrameType) -> bool:
