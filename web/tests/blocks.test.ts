@@ -15,7 +15,8 @@ const TEXTS: Readonly<Record<string, string>> = {
   nested:
     "1. a\n   - b\n     ```js\n     let x = 1;\n\n     x++\n     ```\n   - c\n\n2. d\n\n\n\nfar\n#\n# Title\n## Another ##\n",
   tabs: "-\ta\n\n\tb\n\n\tcode\r\n\r\nend\r\n",
-  japanese: "**太字**と`コード`。\n\n| 名前 | 値 |\n|---|---|\n| 一 | 1 |\n",
+  japanese:
+    "**太字**と**「括弧」**と`コード`。\n二行目 https://example.org。終わり[^1]\n\n[^1]: 脚注\n\n| 名前 | 値 |\n|---|---|\n| 一 | 1 |\n",
 };
 
 const all = (blocks: Blocks): Token[] => [...blocks.finished, ...blocks.open].map(plain);

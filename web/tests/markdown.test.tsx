@@ -62,6 +62,34 @@ it.each([
   ["done **here**", "done **here**"],
 ])("closes what %j leaves open", (text, closed) => expect(closeMarks(text)).toBe(closed));
 
+it("keeps the lines of a poem", () => {
+  expect(drawn("静かさや\n岩にしみ入る\n蝉の声").querySelectorAll("p br").length).toBe(2);
+});
+
+it.each([
+  ["これは**「強調」**です", "「強調」"],
+  ["これは**強調（きょうちょう）**です", "強調（きょうちょう）"],
+  ["文字。**「`a*b` と *c*」**です", "「a*b と c」"],
+  ["普通の**太字**です", "太字"],
+  ["plain **bold**.", "bold"],
+  ["2 ** 3 and 4 ** 5", undefined],
+  ["日本語の ** 「星」 ** です", undefined],
+])("finds what is strong in %s", (text, strong) => {
+  expect(drawn(text).querySelector("strong")?.textContent).toBe(strong);
+});
+
+it.each([
+  ["見て、https://example.org。次", "https://example.org/"],
+  ["（https://example.org/a?b=1）を見て", "https://example.org/a?b=1"],
+  ["https://example.org/日本語 です", "https://example.org/%E6%97%A5%E6%9C%AC%E8%AA%9E"],
+])("ends the address in %s where the sentence goes on", (text, address) => {
+  expect(drawn(text).querySelector("a")?.getAttribute("href")).toBe(address);
+});
+
+it("shows a footnote as it was written", () => {
+  expect(drawn("End.[^1]\n\n[^1]: Why").textContent).toBe("End.[^1][^1]: Why");
+});
+
 it("grows like it is drawn at once", () => {
   const text = "# A\n\nb **c** `d`\n\n```js\nlet x\n```\n\n- e\n- f\n\n| g |\n|---|\n| h |\n\nend";
   const place = document.createElement("div");

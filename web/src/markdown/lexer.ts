@@ -1,10 +1,13 @@
-/** One dialect of Markdown: GitHub's, with formulas, and without HTML, which stays what it is: text. */
+/** One dialect of Markdown: GitHub's, with formulas; a line stays a line; and HTML stays what it is: text. */
 
 import { Marked, type TokensList } from "marked";
+import { japaneseExtension } from "./japanese";
 import { mathExtension } from "./math";
 
-const marked = new Marked({ gfm: true, breaks: false }, mathExtension, {
+const marked = new Marked({ gfm: true, breaks: true }, mathExtension, japaneseExtension, {
   tokenizer: {
+    // A footnote is no link: as one it would be taken out of the text, and drawn nowhere.
+    def: (source) => (/^ {0,3}\[\^/.test(source) ? undefined : false),
     // Nothing that a model writes is HTML to us. `<br>` is the one tag that tables cannot do without.
     html: () => undefined,
     tag(source) {
