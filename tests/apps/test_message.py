@@ -172,7 +172,7 @@ def test_messages_wait_for_the_run_before_them_in_the_open() -> None:
         chat.send("withdraw_message", message_id=chat.messages[1].id)
         go_on.set()
         chat.wait(lambda: chat.last == "re: c")
-        assert chat.texts == ["a", "c", "re: a", "re: c"]
+        assert chat.texts == ["a", "re: a", "c", "re: c"]
 
 
 def test_an_unknown_type_is_refused_with_the_nearest() -> None:

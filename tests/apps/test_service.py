@@ -80,3 +80,65 @@ def test_the_end_of_a_service_stops_what_runs(tmp_path: Path) -> None:
     with AppTester(app, folder=tmp_path) as tester:
         again = tester.open(chat.id)
         again.wait(lambda: again.outcomes == ["stopped"])
+
+
+def test_what_waits_when_the_server_ends_is_answered_once_somebody_looks(tmp_path: Path) -> None:
+    app = kw.App()
+
+    @app.on_message
+    async def answer(message: kw.Message) -> None:
+        if message.content == "first":
+            await asyncio.sleep(60)
+        await kw.Message(f"re {message.content}").send()
+
+    with AppTester(app, folder=tmp_path) as tester:
+        chat = tester.start()
+        chat.say("first", wait=False)
+        chat.wait(lambda: chat.state.run_ids)
+        chat.say("second", wait=False)
+        chat.say("third", wait=False)
+        chat.leave()
+    with AppTester(app, folder=tmp_path) as tester:
+        again = tester.open(chat.id)
+        again.wait(lambda: again.last == "re third" and not again.state.run_ids)
+        assert again.texts == ["first", "second", "re second", "third", "re third"]
+        again.say("fourth")
+        assert again.texts[-2:] == ["fourth", "re fourth"]
+
+
+def test_a_message_that_is_said_first_after_an_end_is_answered_once(tmp_path: Path) -> None:
+    app = kw.App()
+    app.on_message(lambda message: kw.run_sync(kw.Message(f"re {message.content}").send()))
+    with AppTester(app, folder=tmp_path) as tester:
+        chat = tester.start()
+        chat.say("one")
+    with AppTester(app, folder=tmp_path) as tester:
+        again = tester.open(chat.id)
+        for text in ("two", "three", "four"):
+            again.say(text, wait=False)
+        again.wait(lambda: again.last == "re four" and not again.state.run_ids)
+        assert again.texts == ["one", "re one", "two", "re two", "three", "re three", "four", "re four"]
+
+
+def test_what_is_said_ahead_stands_behind_the_answer_before_it() -> None:
+    app, heard = kw.App(), []
+
+    @app.on_message
+    async def answer(message: kw.Message) -> None:
+        heard.append([one["content"] for one in kw.chat_context.to_openai()])
+        with kw.Step("work"):
+            await asyncio.sleep(0.1)
+        await kw.Message(f"re {message.content}").send()
+
+    with AppTester(app) as tester:
+        chat = tester.start()
+        chat.say("first", wait=False)
+        chat.wait(lambda: chat.state.run_ids)
+        second = chat.say("second", wait=False)
+        chat.wait(lambda: chat.last == "re second" and not chat.state.run_ids)
+        assert chat.texts == ["first", "re first", "second", "re second"]
+        chat.send("edit_message", message_id=second.id, text="other")
+        chat.wait(lambda: chat.last == "re other" and not chat.state.run_ids)
+        assert chat.texts == ["first", "re first", "other", "re other"]
+        assert [step.name for step in chat.steps] == ["work", "work"], "the first answer keeps its step"
+    assert heard[-1] == ["first", "re first", "other"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,3 +123,15 @@ def test_mistakes_are_told(make: Any, words: str) -> None:
     with pytest.raises(InvalidOption) as caught:
         make()
     assert words in str(caught.value)
+
+
+def test_a_chat_that_goes_on_keeps_what_was_set(tmp_path: Path) -> None:
+    app = app_with([w.Slider("slider", "Slider", initial=1, min=0, max=2, step=0.5), w.TextInput("text", "Text")])
+    with AppTester(app, folder=tmp_path) as tester:
+        chat = tester.start()
+        chat.say("begin")
+        chat.set(slider=1.5, text="mine")
+    with AppTester(app, folder=tmp_path) as tester:
+        again = tester.open(chat.id)
+        again.say("go on")
+        assert again.state.settings == {"slider": 1.5, "text": "mine"}

@@ -30,6 +30,8 @@ def test_a_message_written_ahead_waits_in_view(visitor: Visitor) -> None:
     waiting.wait_for(state="detached")
     visitor.page.click(".round.stop")
     visitor.wait_for("You said: and then?")
+    said = visitor.page.locator(".message").all_inner_texts()
+    assert [text.split()[0] for text in said] == ["endless", "w0", "and", "You"]
 
 
 def test_the_view_follows_until_the_reader_goes_up(visitor: Visitor) -> None:
@@ -68,6 +70,10 @@ def test_steps_are_a_tree_with_states_and_times(visitor: Visitor) -> None:
 
 def test_an_error_is_told(visitor: Visitor) -> None:
     visitor.say("error")
+    visitor.page.wait_for_selector(".message.error")
+    told = visitor.page.locator(".message.error").get_attribute("data-id")
+    visitor.page.get_by_role("button", name="Answer again").click()
+    visitor.page.wait_for_selector(f"[data-id='{told}']", state="detached")
     visitor.page.wait_for_selector(".message.error")
 
 

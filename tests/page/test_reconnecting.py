@@ -29,6 +29,21 @@ def test_a_refresh_in_the_middle_of_an_answer(visitor: Visitor) -> None:
     assert visitor.answer.locator(".markdown").inner_text() == WORDS
 
 
+def test_a_draft_is_there_after_a_refresh_and_in_its_own_chat(visitor: Visitor) -> None:
+    visitor.field.fill("not sent")
+    visitor.page.reload()
+    assert visitor.field.input_value() == "not sent"
+    visitor.say("first")
+    visitor.wait_for("You said: first")
+    assert visitor.field.input_value() == ""
+    visitor.field.fill("for later")
+    visitor.page.get_by_role("button", name="New chat").first.click()
+    assert visitor.field.input_value() == ""
+    visitor.page.go_back()
+    visitor.wait_for("You said: first")
+    assert visitor.field.input_value() == "for later"
+
+
 def test_a_second_tab_follows(visitor: Visitor) -> None:
     visitor.say("endless")
     visitor.wait_for("w2")

@@ -141,6 +141,33 @@ describe("runs", () => {
     expect(state.run).toEqual({ id: "r", messageId: "q" });
   });
 
+  it("stand where they begin, and what they say is theirs, whatever was said meanwhile", () => {
+    const second: Event = { type: "run_started", run_id: "s", cause: "message", message_id: "r" };
+    const state = after(
+      added("q", { role: "user", state: "queued" }),
+      started,
+      added("r", { role: "user", state: "queued" }),
+      added("answer"),
+      { type: "step_added", step: step("work") },
+      added("other", { role: "user", state: "queued" }),
+      { type: "run_finished", run_id: "r", outcome: "done" },
+      second,
+      added("next"),
+    );
+    expect(state.children.get(ROOT)).toEqual(["q", "answer", "work", "r", "next", "other"]);
+    expect([...state.questions]).toEqual([
+      ["q", "q"],
+      ["answer", "q"],
+      ["r", "r"],
+      ["next", "r"],
+    ]);
+  });
+
+  it("that the server did not survive say so of their answers", () => {
+    const state = after(started, added("m"), { type: "run_finished", run_id: "r", outcome: "lost" });
+    expect(state.messages.get("m")).toMatchObject({ state: "stopped", finish_reason: "lost" });
+  });
+
   it("end what grows in them", () => {
     const end: Event = { type: "run_finished", run_id: "r", outcome: "stopped" };
     const state = after(started, added("m"), { type: "step_added", step: step("s") }, end);

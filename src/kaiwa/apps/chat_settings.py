@@ -17,7 +17,7 @@ class ChatSettings:
     """Widgets, or tabs of widgets.
 
     `send` shows them and gives their values by id; `on_settings_update` hears of changes, and so does
-    `user_session.get("chat_settings")`.
+    `user_session.get("chat_settings")`. A chat that goes on after its session has ended keeps what was set in it.
 
     Raises `InvalidOption` where two widgets have the same id.
     """
@@ -36,7 +36,7 @@ class ChatSettings:
 
     async def send(self) -> dict[str, Any]:
         """Show the settings with their initial values, which are returned."""
-        return self._define({})
+        return self._define(current().session.settings_before)
 
     async def refresh(self) -> dict[str, Any]:
         """Show other settings, with the values that the chat has already where these fit."""
@@ -50,7 +50,7 @@ class ChatSettings:
             for widget in tab.widgets:
                 fitting = widget.id in kept and fits(widget, kept[widget.id])
                 values[widget.id] = kept[widget.id] if fitting else widget.initial
-        session.settings = values
+        session.settings, session.settings_before = values, {}
         current().emit(SettingsDefined(tabs=session.tabs, values=values))
         return plain(values)
 

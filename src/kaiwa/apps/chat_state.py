@@ -27,10 +27,13 @@ _MESSAGE_STATES = {"done": "done", "stopped": "stopped", "failed": "failed", "lo
 
 @dataclass(slots=True)
 class ChatState:
-    """Everything that a chat shows. Messages and steps are in the order in which they came."""
+    """Everything that a chat shows."""
 
     messages: dict[str, Message] = field(default_factory=dict)
+    """In the order in which they came; one that waited stands where its run began."""
     steps: dict[str, Step] = field(default_factory=dict)
+    order: dict[str, None] = field(default_factory=dict)
+    """The ids of both, in the same order."""
     elements: dict[str, Element] = field(default_factory=dict)
     actions: dict[str, Action] = field(default_factory=dict)
     asks: dict[str, Ask] = field(default_factory=dict)
@@ -59,9 +62,11 @@ class ChatState:
         match event:
             case e.MessageAdded(message=message) | e.MessageUpdated(message=message):
                 self.messages[message.id] = message
+                self.order.setdefault(message.id)
                 self.actions |= {action.id: action for action in message.actions}
             case e.MessageRemoved(message_id=message_id):
                 self.messages.pop(message_id, None)
+                self.order.pop(message_id, None)
             case e.MessageFinished():
                 changes = event.model_dump(exclude={"type", "message_id", "usage", "timings"})
                 self._change(event.message_id, usage=event.usage, timings=event.timings, **changes)
@@ -74,8 +79,10 @@ class ChatState:
                 self._change(event.message_id, parts=(*parts[: event.part], grown, *parts[event.part + 1 :]))
             case e.StepAdded(step=step) | e.StepUpdated(step=step):
                 self.steps[step.id] = step
+                self.order.setdefault(step.id)
             case e.StepRemoved(step_id=step_id):
                 self.steps.pop(step_id, None)
+                self.order.pop(step_id, None)
             case e.StepText(step_id=step_id, field=name, text=text):
                 step = self.steps[step_id]
                 self.steps[step_id] = step.model_copy(update={name: getattr(step, name) + text})
@@ -98,7 +105,7 @@ class ChatState:
                 self.is_ended = False
                 self.run_ids.append(run_id)
                 if started_by in self.messages:
-                    self._change(started_by, state="done")
+                    self._begin(started_by)
             case e.RunFinished():
                 self._finish_run(event)
             case e.SettingsDefined(tabs=tabs, values=values):
@@ -118,6 +125,17 @@ class ChatState:
             case e.ChatEnded():
                 self.is_ended = True
 
+    @property
+    def waiting(self) -> list[Message]:
+        """The messages that no run has begun to answer."""
+        return [message for message in self.messages.values() if message.state == "queued"]
+
+    def _begin(self, message_id: str) -> None:
+        message = self.messages.pop(message_id)
+        self.messages[message_id] = message.model_copy(update={"state": "done"})
+        self.order.pop(message_id)
+        self.order[message_id] = None
+
     def _change(self, message_id: str, **changes: object) -> None:
         self.messages[message_id] = self.messages[message_id].model_copy(update=changes)
 
@@ -125,7 +143,8 @@ class ChatState:
         self.run_ids = [run_id for run_id in self.run_ids if run_id != event.run_id]
         for message in self.messages.values():
             if message.state == "streaming":
-                self._change(message.id, state=_MESSAGE_STATES[event.outcome])
+                reason = "lost" if event.outcome == "lost" else message.finish_reason
+                self._change(message.id, state=_MESSAGE_STATES[event.outcome], finish_reason=reason)
         for step in self.steps.values():
             if step.state == "in_use":
                 self.steps[step.id] = step.model_copy(update={"state": _STEP_STATES[event.outcome]})

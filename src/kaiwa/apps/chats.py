@@ -28,7 +28,7 @@ from kaiwa.apps.protocol.widgets import SettingValue
 from kaiwa.apps.runs import Job, Runs
 from kaiwa.apps.session import Session
 from kaiwa.apps.sessions import Active, Sessions
-from kaiwa.apps.storage.entries import DeleteChat, KeepText
+from kaiwa.apps.storage.entries import DeleteChat, KeepText, KeepWaiting
 from kaiwa.apps.storage.replay import replay
 from kaiwa.apps.thread import thread_of
 from kaiwa.apps.uploaded import attach
@@ -67,6 +67,10 @@ class Chats:
         active = await self._use(chat_id, visitor)
         active.session.is_used = True
         self._queue_message(active, said)
+
+    async def wake(self, chat_id: str, visitor: Visitor) -> None:
+        """A person looks at a chat in which messages wait since the server ended: they are answered now."""
+        await self._use(chat_id, visitor)
 
     async def press(self, chat_id: str, visitor: Visitor, action: Action) -> None:
         """A person pressed a button."""
@@ -129,12 +133,17 @@ class Chats:
     async def end(self, chat_id: str) -> None:
         """A person ended the chat."""
         active = self.sessions.find(chat_id)
+        if active is not None:
+            for message_id in active.runs.waiting:
+                active.runs.withdraw(message_id)
         await self.sessions.drop(chat_id)
         if active is not None:
             active.session.emit(ChatEnded())
 
     def _queue_message(self, active: Active, said: records.Message) -> None:
         session = active.session
+        if active.runs.has(said.id) or any(message.id == said.id for message in session.history):
+            return  # a session that was just made has found it in the log already
 
         async def work() -> None:
             message = Message.from_record(said)
@@ -161,7 +170,7 @@ class Chats:
         state = await asyncio.to_thread(ChatState.replayed, replay(session.database, chat_id))
         session.is_used = True
         session.profile = found[0].profile if found else None
-        session.tabs, session.settings = state.tabs, state.settings
+        session.tabs, session.settings, session.settings_before = state.tabs, state.settings, state.settings
         session.history = [
             Message.from_record(message)
             for message in state.messages.values()
@@ -173,6 +182,8 @@ class Chats:
             active.runs.put(Job("resume", lambda: self._calling.call("on_chat_resume", thread)))
         elif self._calling.has("on_chat_start"):
             active.runs.put(Job("start", lambda: self._calling.call("on_chat_start")))
+        for message in state.waiting:
+            self._queue_message(active, message)
         return active
 
     def _activate(self, session: Session) -> Active:
@@ -181,26 +192,31 @@ class Chats:
     async def _end(self, active: Active) -> None:
         """The end of a session: of its runs, its questions, and the app's part in it."""
         session = active.session
+        has_waiting = bool(active.runs.waiting)
         await active.runs.end()
+        if has_waiting:
+            session.emit(KeepWaiting())
         await self._calling.tell("on_chat_end", context=Context(session))
         if not session.is_used:
             session.emit(DeleteChat())
 
     def _cut(self, session: Session, state: ChatState, said: records.Message) -> None:
         """Take a message and everything after it out of the chat."""
-        ids = list(state.messages)
+        ids = list(state.order)
         later = ids[ids.index(said.id) :]
+        messages = [message_id for message_id in later if message_id in state.messages]
         session.emit(
-            *(MessageRemoved(message_id=message_id) for message_id in later),
-            *(KeepText(message_id, "") for message_id in later),
-            *(StepRemoved(step_id=step.id) for step in state.steps.values() if step.started_at >= said.created_at),
+            *(MessageRemoved(message_id=message_id) for message_id in messages),
+            *(KeepText(message_id, "") for message_id in messages),
+            *(StepRemoved(step_id=step_id) for step_id in later if step_id in state.steps),
         )
         session.history = [message for message in session.history if message.id not in later]
 
 
-def closing(state: ChatState) -> list[Answered | RunFinished]:
+def closing(state: ChatState) -> list[Answered | RunFinished | KeepWaiting]:
     """What is to be told of a chat whose server ended in the midst of it."""
     return [
         *(Answered(ask_id=ask_id, outcome="lost") for ask_id in state.asks),
         *(RunFinished(run_id=run_id, outcome="lost") for run_id in state.run_ids or ["lost"]),
+        *([KeepWaiting()] if state.waiting else []),
     ]

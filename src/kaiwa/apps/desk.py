@@ -130,6 +130,8 @@ class Desk:
             raise _no_chat(command.chat_id)
         chat, _, num_events = found
         self._follow(page, chat, command.since if command.since <= num_events else 0)
+        if chat.run_state == "queued" and self._service.chats.sessions.find(chat.id) is None:
+            self._service.loop.submit(self._service.chats.wake(chat.id, self._visitor(page)))
 
     async def _leave_chat(self, page: Page, command: c.LeaveChat) -> None:
         self._pages.unfollow(page, command.chat_id)

@@ -39,6 +39,7 @@ class Runs:
         self._session = session
         self._on_stopped = on_stopped
         self._waiting: list[Job] = []
+        self._job: Job | None = None
         self._run: Run | None = None
         self._task: asyncio.Task[object] | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -47,6 +48,15 @@ class Runs:
     def is_idle(self) -> bool:
         """Whether nothing runs and nothing waits."""
         return self._worker is None or self._worker.done()
+
+    @property
+    def waiting(self) -> list[str]:
+        """The ids of messages that wait."""
+        return [job.message_id for job in self._waiting if job.message_id is not None]
+
+    def has(self, message_id: str) -> bool:
+        """Whether a message waits, or is being answered."""
+        return message_id in self.waiting or (self._job is not None and self._job.message_id == message_id)
 
     def put(self, job: Job) -> None:
         """Run the job when those before it are done."""
@@ -84,7 +94,9 @@ class Runs:
 
     async def _work(self) -> None:
         while self._waiting:
-            await self._do(self._waiting.pop(0))
+            self._job = self._waiting.pop(0)
+            await self._do(self._job)
+            self._job = None
 
     async def _do(self, job: Job) -> None:
         run = self._run = Run(new_id())

@@ -77,6 +77,8 @@ class Session:
         """What `chat_context` gives: the messages of this chat, in order."""
         self.tabs: tuple[Tab, ...] = ()
         self.settings: dict[str, SettingValue] = {}
+        self.settings_before: dict[str, SettingValue] = {}
+        """Of a chat that goes on: what a person had set, until the app defines its settings again."""
         self.is_used = False
         """Whether a person has said anything in it."""
         self.asks = Asks()

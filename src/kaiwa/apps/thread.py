@@ -13,9 +13,9 @@ from kaiwa.apps.storage.catalog import text_of
 
 def thread_of(session: Session, chat: Chat | None, state: ChatState) -> dict[str, Any]:
     """The chat with its messages and steps, oldest first."""
-    said = [message for message in state.messages.values() if message.state != "queued"]
-    things: list[Message | Step] = [*said, *state.steps.values()]
-    things.sort(key=lambda thing: thing.created_at if isinstance(thing, Message) else thing.started_at)
+    said = {message_id: message for message_id, message in state.messages.items() if message.state != "queued"}
+    by_id: dict[str, Message | Step] = {**said, **state.steps}
+    things = [by_id[thing_id] for thing_id in state.order if thing_id in by_id]
     return {
         "id": session.chat_id,
         "name": chat.title if chat else "",

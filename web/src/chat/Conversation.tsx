@@ -69,7 +69,7 @@ export function Conversation() {
         )}
         <Notices />
         <TaskListView />
-        <Composer onSent={bottom.follow} />
+        <Composer key={id} onSent={bottom.follow} />
       </div>
       {drop.isOver && <div class="drop-hint">{words.dropFiles}</div>}
     </main>

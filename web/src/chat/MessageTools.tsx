@@ -19,12 +19,12 @@ export function MessageTools({ message, onEdit }: { readonly message: Message; r
   return (
     <footer class="tools">
       {text !== "" && <CopyButton text={text} />}
-      {message.role === "user" && isIdle && (
+      {question === message.id && isIdle && (
         <button type="button" class="quiet icon-button" title={words.edit} aria-label={words.edit} onClick={onEdit}>
           <Icon name="edit" size={16} />
         </button>
       )}
-      {message.role === "assistant" && question !== null && isIdle && (
+      {message.role !== "user" && question !== null && isIdle && (
         <button
           type="button"
           class="quiet icon-button"

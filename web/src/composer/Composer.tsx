@@ -12,6 +12,7 @@ import { Field } from "./Field";
 import { LongTexts } from "./LongTexts";
 import { Modes, valueOf } from "./Modes";
 import { useCommandChoice } from "./command_choice";
+import { useDraft } from "./draft";
 import { type Limits, useUploads } from "./uploads";
 import "./composer.css";
 
@@ -21,7 +22,7 @@ export function Composer({ onSent }: { readonly onSent: () => void }) {
   const client = useClient();
   const app = usePage((page) => page.app);
   const chat = usePage((page) => page.current);
-  const [text, setText] = useDraft(chat.id);
+  const [text, setText] = useDraft();
   const [modeValues, setModeValues] = useState<Readonly<Record<string, string>>>({});
   const canUpload = app?.can_upload === true;
   const uploads = useUploads(
@@ -62,7 +63,6 @@ export function Composer({ onSent }: { readonly onSent: () => void }) {
       <Attachments uploads={uploads} />
       <LongTexts texts={longTexts} onRemove={(gone) => setLongTexts(longTexts.filter((_, i) => i !== gone))} />
       <Field
-        key={chat.id}
         value={text}
         label={isAnswer ? words.answerPlaceholder : words.messagePlaceholder}
         placeholder={placeholder(isAnswer, isRunning, chat.hasEnded)}
@@ -133,17 +133,4 @@ function placeholder(isAnswer: boolean, isRunning: boolean, hasEnded: boolean): 
   if (isAnswer) return words.answerPlaceholder;
   if (isRunning) return words.queuePlaceholder;
   return hasEnded ? words.endedPlaceholder : words.messagePlaceholder;
-}
-
-const drafts = new Map<string, string>();
-
-/** What is written and not sent, kept for each chat while the tab is open. */
-function useDraft(chatId: string): [string, (text: string) => void] {
-  const [, redraw] = useState(0);
-  const set = (text: string): void => {
-    if (text === "") drafts.delete(chatId);
-    else drafts.set(chatId, text);
-    redraw((count) => count + 1);
-  };
-  return [drafts.get(chatId) ?? "", set];
 }

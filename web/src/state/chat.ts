@@ -35,9 +35,8 @@ export interface ChatState {
   /** Of the last events applied: where to go on after a reconnect. */
   readonly offset: number;
   readonly messages: ReadonlyMap<string, Message>;
-  /** Of each other message, the person's message before it: the one that it answers. */
+  /** The message that the app was called with when it said this one; that message names itself. */
   readonly questions: ReadonlyMap<string, string>;
-  readonly lastQuestion: string | null;
   readonly steps: ReadonlyMap<string, Step>;
   readonly elements: ReadonlyMap<string, Element>;
   /** What is in a step, and under "" what is in none: ids of messages and steps in the order of their arrival. */
@@ -71,7 +70,6 @@ export function emptyChat(id: string): ChatState {
     offset: 0,
     messages: new Map(),
     questions: new Map(),
-    lastQuestion: null,
     steps: new Map(),
     elements: new Map(),
     children: new Map(),

@@ -42,11 +42,17 @@ class Change {
     return this.draft[key] as Map<string, unknown>;
   }
 
-  /** Puts an id at the end of its parent's children, unless it is there. */
+  /** Puts an id at the end of its parent's children, unless it is there; what waits stays behind all else. */
   place(parent: string | null, id: string): void {
     const key = parent !== null && this.draft.steps.has(parent) ? parent : ROOT;
     const siblings = this.draft.children.get(key) ?? [];
-    if (!siblings.includes(id)) this.put("children", key, [...siblings, id]);
+    if (siblings.includes(id)) return;
+    const end = this.waits(id) ? siblings.length : siblings.findLastIndex((other) => !this.waits(other)) + 1;
+    this.put("children", key, siblings.toSpliced(end, 0, id));
+  }
+
+  private waits(id: string): boolean {
+    return this.draft.messages.get(id)?.state === "queued";
   }
 
   displace(id: string): void {
@@ -82,7 +88,6 @@ function apply(change: Change, event: Event): void {
     case "message_removed":
       change.drop("messages", event.message_id);
       change.drop("questions", event.message_id);
-      if (draft.lastQuestion === event.message_id) draft.lastQuestion = lastQuestion(draft.messages);
       return change.displace(event.message_id);
     case "message_finished":
       return change.message(event.message_id, (message) => ({
@@ -152,9 +157,7 @@ function apply(change: Change, event: Event): void {
     case "run_started":
       draft.run = { id: event.run_id, messageId: event.message_id };
       draft.hasEnded = false;
-      return change.message(event.message_id ?? "", (message) =>
-        message.state === "queued" ? { ...message, state: "done" } : message,
-      );
+      return begin(change, event.message_id);
     case "run_finished":
       return finishRun(change, event.outcome);
     case "settings_defined":
@@ -185,17 +188,22 @@ function apply(change: Change, event: Event): void {
   }
 }
 
-/** A new message stands behind what is there, and answers the last question. */
+/** A new message stands behind what is there, and answers what its run is about. */
 function place(change: Change, message: Message): void {
   change.place(message.parent_id, message.id);
-  if (message.role === "user") change.draft.lastQuestion = message.id;
-  else if (change.draft.lastQuestion !== null) change.put("questions", message.id, change.draft.lastQuestion);
+  const question = change.draft.run?.messageId ?? null;
+  if (message.role !== "user" && question !== null) change.put("questions", message.id, question);
 }
 
-function lastQuestion(messages: ReadonlyMap<string, Message>): string | null {
-  let last: string | null = null;
-  for (const { id, role } of messages.values()) if (role === "user") last = id;
-  return last;
+/** A message that waited stands where its answer begins: behind what was said in the runs before it. */
+function begin(change: Change, id: string | null): void {
+  const message = id === null ? undefined : change.draft.messages.get(id);
+  if (message === undefined) return;
+  change.drop("messages", message.id);
+  change.put("messages", message.id, message.state === "queued" ? { ...message, state: "done" } : message);
+  change.put("questions", message.id, message.id);
+  change.displace(message.id);
+  change.place(message.parent_id, message.id);
 }
 
 function withPart(message: Message, index: number, part: Part): Message {
@@ -241,7 +249,8 @@ function finishRun(change: Change, outcome: "done" | "stopped" | "failed" | "los
   const broken = outcome !== "done";
   for (const message of change.draft.messages.values()) {
     if (message.state === "streaming") {
-      change.put("messages", message.id, { ...message, state: broken ? "stopped" : "done" });
+      const ending = outcome === "lost" ? { finish_reason: "lost" } : {};
+      change.put("messages", message.id, { ...message, ...ending, state: broken ? "stopped" : "done" });
     }
   }
   for (const step of change.draft.steps.values()) {

@@ -30,6 +30,11 @@ class DeleteChat:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepWaiting:
+    """Messages wait for an answer, although nothing runs: the server ended before their turn came."""
+
+
+@dataclass(frozen=True, slots=True)
 class KeepText:
     """What a message says now, for the search."""
 
@@ -55,4 +60,4 @@ class KeepFile:
     num_bytes: int
 
 
-Entry = CreateChat | RenameChat | DeleteChat | KeepText | KeepPayload | KeepFile
+Entry = CreateChat | RenameChat | DeleteChat | KeepWaiting | KeepText | KeepPayload | KeepFile

@@ -20,7 +20,7 @@ from kaiwa.apps.protocol.events import Event
 from kaiwa.apps.protocol.records import Chat
 from kaiwa.apps.storage.catalog import after
 from kaiwa.apps.storage.database import Database
-from kaiwa.apps.storage.entries import CreateChat, DeleteChat, Entry, RenameChat
+from kaiwa.apps.storage.entries import CreateChat, DeleteChat, Entry, KeepWaiting, RenameChat
 from kaiwa.apps.storage.growth import Growth, Piece
 from kaiwa.apps.storage.tables import CHATS, EVENTS
 from kaiwa.apps.storage.writing import write
@@ -169,6 +169,8 @@ class Log:
                     return Written(chat.id, known.owner, 0, (), None, is_deleted=True)
                 if isinstance(item, RenameChat):
                     chat = chat.model_copy(update={"title": item.title})
+                elif isinstance(item, KeepWaiting):
+                    chat = chat.model_copy(update={"run_state": "queued"})
             else:
                 num_events += 1
                 chat = after(item, chat)

@@ -13,6 +13,7 @@ from kaiwa.apps.storage.entries import (
     KeepFile,
     KeepPayload,
     KeepText,
+    KeepWaiting,
     RenameChat,
 )
 from kaiwa.apps.storage.tables import CHATS, EVENTS, FILES, PAYLOADS, TEXTS
@@ -26,6 +27,8 @@ def write(entry: Entry, chat_id: str, connection: Connection) -> None:
             connection.execute(insert(CHATS).values(values))
         case RenameChat(title):
             connection.execute(CHATS.update().where(CHATS.c.id == chat_id).values(title=title))
+        case KeepWaiting():
+            connection.execute(CHATS.update().where(CHATS.c.id == chat_id).values(run_state="queued"))
         case DeleteChat():
             for table in (FILES, PAYLOADS, TEXTS, EVENTS):
                 connection.execute(delete(table).where(table.c.chat_id == chat_id))
