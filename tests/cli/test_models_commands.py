@@ -75,6 +75,14 @@ def test_show_says_what_a_model_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown["memory"] == {"weights_bytes": 225_216, "cache_bytes": 262_144, "context_length": 256}
 
 
+def test_show_knows_a_path_from_a_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "tiny.gguf").touch()
+    code, _, err = told(capsys, "show", f"{tmp_path}/tony.gguf")
+    assert code == 2
+    assert err == f"error: there is no file or folder {tmp_path}/tony.gguf\nhint: did you mean 'tiny.gguf'?\n"
+    assert "`kaiwa pull org/tiny` would fetch it" in told(capsys, "show", "org/tiny")[2]
+
+
 def test_show_says_that_a_model_does_not_fit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,11 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _find(name: str) -> tuple[Path, Model | None]:
-    from kaiwa.weights import file_kinds, inventory
+    from kaiwa.weights import file_kinds, hub, inventory
 
     path = Path(name).expanduser()
     if file_kinds.exists(path):
         return path, None
+    hub.check(name)
     try:
         model = inventory.find(name)
     except ModelNotFound as error:
