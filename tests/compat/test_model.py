@@ -96,6 +96,21 @@ def test_round_trips(tokenizer: CompatTokenizer) -> None:
         tokenizer.encode(b"bytes")  # type: ignore[arg-type]
 
 
+def test_single_tokens_and_padding() -> None:
+    tokenizer = kw.AutoTokenizer.from_pretrained(TINY)
+    assert tokenizer.convert_tokens_to_ids(["<|im_end|>", "H"]) == [2, tokenizer.encode("H")[0]]
+    assert tokenizer.all_special_tokens == ["<|pad|>", "<|im_start|>", "<|im_end|>"]
+    assert tokenizer.all_special_ids == [0, 1, 2]
+    with pytest.raises(InvalidOption, match="'Hello' is no single token"):
+        tokenizer.convert_tokens_to_ids("Hello")
+    assert tokenizer.pad_token == tokenizer.eos_token
+    tokenizer.pad_token = "<|pad|>"
+    tokenizer.padding_side = "right"
+    assert tokenizer(["a", "ab"], padding=True).input_ids[0][1] == tokenizer.pad_token_id == 0
+    tokenizer.pad_token_id = tokenizer.eos_token_id
+    assert tokenizer.pad_token == "<|im_end|>"
+
+
 class Recorder(BaseStreamer):
     """Keeps what a streamer of one's own gets."""
 

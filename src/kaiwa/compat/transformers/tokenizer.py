@@ -2,60 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.compat.transformers import placement
+from kaiwa.compat.transformers.encoding import Encoding, TemplateText, as_tensors
 from kaiwa.compat.transformers.token_rows import TokenRows, padded, rows_of
 from kaiwa.errors import InvalidMessages, InvalidOption
-from kaiwa.extras import require
 from kaiwa.messages import normalize
 from kaiwa.text.chat_template import ChatTemplate
 from kaiwa.text.prompt import RenderedPrompt
 from kaiwa.text.tokenizer import Tokenizer
 
 _TENSORS = ("pt", "np")
-
-
-class Encoding(dict[str, Any]):
-    """What a tokenizer gives: `input_ids` and `attention_mask`, as keys and as attributes."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def to(self, *device: object, **options: object) -> Self:
-        """Itself, with tensors of torch moved where they are wanted."""
-        for name, value in self.items():
-            self[name] = value.to(*device, **options) if hasattr(value, "to") else value
-        return self
-
-
-class TemplateText(str):
-    """What a chat template wrote, which remembers where a person's own text is: no special token is read there.
-
-    Text that is added behind it counts as the template's.
-    """
-
-    __slots__ = ("seams",)
-    seams: tuple[int, ...]
-
-    @classmethod
-    def of(cls, prompt: RenderedPrompt) -> TemplateText:
-        """The text of a rendered prompt."""
-        text = cls(prompt.text)
-        text.seams = prompt.seams
-        return text
-
-    def __add__(self, other: str) -> TemplateText:
-        return TemplateText.of(RenderedPrompt(str(self) + other, self.seams))
 
 
 class AutoTokenizer:
@@ -90,6 +53,7 @@ class CompatTokenizer:
         self._template = template
         self.model_max_length = context_length
         self.padding_side = "left"
+        self._pad_id: int | None = None
 
     @property
     def chat_template(self) -> str | None:
@@ -116,8 +80,31 @@ class CompatTokenizer:
 
     @property
     def pad_token_id(self) -> int:
-        """What fills rows up to one length: the end, as no model reads it here."""
-        return self._tokenizer.eos_id or 0
+        """What fills rows up to one length: the end where nobody says, as no model reads it here."""
+        return self._tokenizer.eos_id or 0 if self._pad_id is None else self._pad_id
+
+    @pad_token_id.setter
+    def pad_token_id(self, token_id: int) -> None:
+        self._pad_id = token_id
+
+    @property
+    def pad_token(self) -> str:
+        """Its text. May be set to that of any single token."""
+        return self._tokenizer.decode([self.pad_token_id])
+
+    @pad_token.setter
+    def pad_token(self, token: str) -> None:
+        self._pad_id = self.convert_tokens_to_ids(token)
+
+    @property
+    def all_special_tokens(self) -> list[str]:
+        """The texts of the tokens that only a chat template writes."""
+        return list(self._tokenizer.special_tokens)
+
+    @property
+    def all_special_ids(self) -> list[int]:
+        """Their ids."""
+        return list(self._tokenizer.special_tokens.values())
 
     @property
     def bos_token(self) -> str:
@@ -177,6 +164,22 @@ class CompatTokenizer:
         if not return_attention_mask:
             del encoding["attention_mask"]
         return encoding
+
+    def convert_tokens_to_ids(self, tokens: Any) -> Any:
+        """The id of a token by its text, such as "<|eot_id|>", or those of a list of them.
+
+        Raises `InvalidOption` for a text that is no single token.
+        """
+        if not isinstance(tokens, str):
+            return [self.convert_tokens_to_ids(token) for token in tokens]
+        if tokens in self._tokenizer.special_tokens:
+            return self._tokenizer.special_tokens[tokens]
+        ids = self._tokenizer.encode_rest(tokens)
+        if len(ids) != 1:
+            raise InvalidOption(
+                f"{tokens!r} is no single token of this model", hint="encode() gives the ids of a longer text"
+            )
+        return ids[0]
 
     def decode(self, token_ids: Any, *, skip_special_tokens: bool = False) -> str:
         """The text of token ids."""
@@ -246,7 +249,7 @@ class CompatTokenizer:
             ids = padded(rows, self.pad_token_id, on_the_left=on_the_left)
             mask = padded(mask, 0, on_the_left=on_the_left)
         encoding = Encoding(input_ids=ids, attention_mask=mask)
-        return _as_tensors(encoding) if return_tensors == "pt" else encoding
+        return as_tensors(encoding) if return_tensors == "pt" else encoding
 
 
 def check_template(source: str, *, tools: object, documents: object) -> None:
@@ -257,11 +260,3 @@ def check_template(source: str, *, tools: object, documents: object) -> None:
                 f"this model's chat template does not read {name}: they would have no effect",
                 hint=f"choose a model that was trained with {name}, or describe them in a message",
             )
-
-
-def _as_tensors(encoding: Encoding) -> Encoding:
-    """Real tensors where torch is installed and the rows are of one length; else rows, which do for Kaiwa's models."""
-    if importlib.util.find_spec("torch") is None or len({len(row) for row in encoding["input_ids"]}) > 1:
-        return encoding
-    torch = require("torch", feature="return_tensors='pt'", extra="torch")
-    return Encoding({name: torch.tensor(value) for name, value in encoding.items()})
