@@ -226,6 +226,19 @@ def test_without_network_a_whole_snapshot_will_do(
     assert "works offline" in error.hint
 
 
+def test_without_network_a_near_name_that_is_here_is_offered(
+    hub_server: HubServer, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    hub.resolve("org/tiny-GGUF:Q8_0")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    assert failure("org/tiny-GGFU:Q8_0").hint.startswith(
+        "did you mean 'org/tiny-GGUF:Q8_0'? It is here. Else check the"
+    )
+    assert failure("some/other").hint.startswith("check the network")
+
+
 def test_unknown_models_offer_near_names(hub_server: HubServer, repo: Repo) -> None:
     error = failure("org/tiny-ggfu", ModelNotFound)
     assert str(error).startswith("there is no model 'org/tiny-ggfu' on http://127.0.0.1")

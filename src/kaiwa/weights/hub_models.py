@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kaiwa.errors import ModelNotFound, did_you_mean
 from kaiwa.events import Progress
-from kaiwa.weights import hub_cache, hub_fetch
+from kaiwa.weights import hub_cache, hub_fetch, hub_receipt
 from kaiwa.weights.hub_choice import Choice, choose
 from kaiwa.weights.hub_client import HubClient, Repository, Unreachable
 from kaiwa.weights.hub_name import HubName
@@ -27,10 +27,10 @@ def fetch(name: HubName, *, token: str | None, on_progress: Callable[[Progress],
     client = HubClient(token)
     try:
         repository = client.look_up(name.repo, name.revision)
-    except Unreachable:
+    except Unreachable as error:
         if receipt := _without_network(name, folder):
             return receipt
-        raise
+        raise _with_near_name(error, name) from error
     choice = choose(repository.files, name)
     total = sum(repository.files[file].num_bytes for file in choice.files)
     if choice.others:
@@ -59,6 +59,13 @@ def fetch_file(name: HubName, file: str) -> Path:
     snapshot = hub_fetch.fetch(client, repository, [file], folder, on_progress=lambda progress: None)
     folder.note(name.revision, repository.commit)
     return snapshot / file
+
+
+def _with_near_name(error: Unreachable, name: HubName) -> Unreachable:
+    """The error, which offers what is here under nearly this name."""
+    here = [receipt.name for receipt in hub_receipt.all_receipts() if receipt.is_whole()]
+    near = did_you_mean(str(name), here)
+    return Unreachable(str(error), hint=f"{near} It is here. Else {error.hint}") if near.startswith("did") else error
 
 
 def _keep(name: HubName, repository: Repository, choice: Choice, snapshot: Path) -> Receipt:
