@@ -39,13 +39,14 @@ def loading(gate: threading.Event, loads: list[str]) -> Load:
 def test_one_load_for_all_with_a_bar_in_every_chat_that_waits() -> None:
     gate, loads = threading.Event(), list[str]()
     with AppTester(app_with(loading(gate, loads))) as tester:
-        chats = [tester.start() for _ in range(3)]
+        names = {"en": "Load small", "fr": "Load small", "ja-JP": "small をロード"}
+        chats = [tester.start(language=language) for language in names]
         for number, chat in enumerate(chats):
             chat.say(f"hello {number}", wait=False)
-        for chat in chats:
+        for chat, name in zip(chats, names.values(), strict=True):
             chat.wait(lambda chat=chat: chat.steps and chat.steps[0].progress)
             (step,) = chat.steps
-            assert (step.name, step.state, step.progress.done, step.progress.total) == ("Load small", "in_use", 1, 2)
+            assert (step.name, step.state, step.progress.done, step.progress.total) == (name, "in_use", 1, 2)
         gate.set()
         for number, chat in enumerate(chats):
             chat.wait_for_run(0)

@@ -22,9 +22,9 @@ class App(Definition):
         async def answer(message):
             await kw.Message(message.content).send()
 
-    `description` is Markdown, shown where a chat is empty. `author` is who speaks where a message names nobody, by
-    default the app's name. `sources` are sites from which elements may be loaded, `allowed_origins` those that may
-    show the app within their own pages; both are none unless you say so.
+    `description` is Markdown, shown where a chat is empty, or several by language: `{"en": …, "ja": …}`. `author` is
+    who speaks where a message names nobody, by default the app's name. `sources` are sites from which elements may be
+    loaded, `allowed_origins` those that may show the app within their own pages; both are none unless you say so.
 
     The decorators are those of the module: `@kw.on_message` is that of a default app.
 

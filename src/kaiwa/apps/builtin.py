@@ -7,7 +7,9 @@ from typing import Any
 
 from kaiwa.apps.app import App
 from kaiwa.apps.chat_settings import ChatSettings
+from kaiwa.apps.context import current
 from kaiwa.apps.definition import as_default
+from kaiwa.apps.languages import Text, in_language
 from kaiwa.apps.model import Model
 from kaiwa.apps.reply import reply
 from kaiwa.apps.user_session import user_session
@@ -22,7 +24,7 @@ class _Control:
     """An option of sampling as a slider; `whole` ones are whole numbers."""
 
     name: str
-    label: str
+    label: Text
     low: float
     high: float
     step: float
@@ -30,13 +32,27 @@ class _Control:
 
 
 _CONTROLS = (
-    _Control("temperature", "Temperature", 0, 2, 0.05),
+    _Control("temperature", {"en": "Temperature", "ja": "温度"}, 0, 2, 0.05),
     _Control("top_p", "Top p", 0.05, 1, 0.05),
-    _Control("top_k", "Top k (0 is off)", 0, 200, 1, is_whole=True),
+    _Control("top_k", {"en": "Top k (0 is off)", "ja": "Top k, 0 でオフ"}, 0, 200, 1, is_whole=True),
     _Control("min_p", "Min p", 0, 1, 0.01),
-    _Control("repetition_penalty", "Repetition penalty", 0.5, 2, 0.05),
-    _Control("max_new_tokens", "Longest answer, in tokens", 16, MAX_ANSWER_TOKENS, 16, is_whole=True),
+    _Control("repetition_penalty", {"en": "Repetition penalty", "ja": "繰り返しペナルティ"}, 0.5, 2, 0.05),
+    _Control(
+        "max_new_tokens",
+        {"en": "Longest answer, in tokens", "ja": "回答の最大トークン数"},
+        16,
+        MAX_ANSWER_TOKENS,
+        16,
+        is_whole=True,
+    ),
 )
+_DESCRIPTION = {
+    "en": "Chat with a model on this machine. Nothing that you say leaves it.",
+    "ja": "このマシンのモデルとチャットします。話した内容が外に出ることはありません。",
+}
+_MODEL = {"en": "Model", "ja": "モデル"}
+_SYSTEM = {"en": "System prompt", "ja": "システムプロンプト"}
+_SYSTEM_HINT = {"en": "How the model shall behave", "ja": "モデルにどう振る舞ってほしいか"}
 
 
 def make_app() -> App:
@@ -44,14 +60,14 @@ def make_app() -> App:
     from kaiwa.runtime.loading import DEFAULT_MODEL
     from kaiwa.weights import hub
 
-    app = App("Kaiwa", description="Chat with a model on this machine. Nothing that you say leaves it.")
+    app = App("Kaiwa", description=_DESCRIPTION)
     names = sorted({DEFAULT_MODEL, *hub.installed()})
     with as_default(app):
         models = {name: Model(name) for name in names}
 
     @app.on_chat_start
     async def offer_settings() -> None:
-        await ChatSettings(_widgets(names, DEFAULT_MODEL)).send()
+        await ChatSettings(_widgets(names, DEFAULT_MODEL, current().session.language)).send()
 
     @app.on_message
     async def answer() -> None:
@@ -62,12 +78,12 @@ def make_app() -> App:
     return app
 
 
-def _widgets(names: list[str], default: str) -> list[InputWidget]:
+def _widgets(names: list[str], default: str, language: str) -> list[InputWidget]:
     usual = Sampling().to_dict() | {"max_new_tokens": 1024}
     sliders = [
         Slider(
             control.name,
-            control.label,
+            in_language(control.label, language),
             initial=usual[control.name],
             min=control.low,
             max=control.high,
@@ -76,8 +92,13 @@ def _widgets(names: list[str], default: str) -> list[InputWidget]:
         for control in _CONTROLS
     ]
     return [
-        Select("model", "Model", values=names, initial_value=default),
-        TextInput("system", "System prompt", placeholder="How the model shall behave", multiline=True),
+        Select("model", in_language(_MODEL, language), values=names, initial_value=default),
+        TextInput(
+            "system",
+            in_language(_SYSTEM, language),
+            placeholder=in_language(_SYSTEM_HINT, language),
+            multiline=True,
+        ),
         *sliders,
     ]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from urllib.parse import urlsplit
 
 from kaiwa.apps.hooks import Hooks
+from kaiwa.apps.languages import Text
 from kaiwa.errors import InvalidOption
 
 if TYPE_CHECKING:  # an app may have no models
@@ -96,7 +97,7 @@ class Definition:
         self,
         name: str = "Kaiwa",
         *,
-        description: str = "",
+        description: Text = "",
         author: str | None = None,
         uploads: Uploads | None = None,
         sources: Sequence[str] = (),

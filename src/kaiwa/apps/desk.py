@@ -11,6 +11,7 @@ from kaiwa.apps.actions import Action
 from kaiwa.apps.answering import answer as answer_question
 from kaiwa.apps.chats import Visitor
 from kaiwa.apps.feedback import Feedback
+from kaiwa.apps.languages import in_language
 from kaiwa.apps.offers import Offers
 from kaiwa.apps.page import Page
 from kaiwa.apps.pages import Pages
@@ -88,7 +89,7 @@ class Desk:
                 version=PROTOCOL_VERSION,
                 app=AppInfo(
                     name=app.name,
-                    description=app.description,
+                    description=in_language(app.description, page.language),
                     author=app.author,
                     can_upload=app.uploads.is_enabled,
                     max_upload_bytes=app.uploads.max_bytes,

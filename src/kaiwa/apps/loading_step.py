@@ -6,6 +6,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from kaiwa.apps.context import current
+from kaiwa.apps.languages import in_language
 from kaiwa.apps.step import Step
 from kaiwa.events import Progress
 
@@ -17,7 +19,7 @@ class LoadingStep:
     """A step for the length of a `with` block; where it is not shown, nothing."""
 
     def __init__(self, name: str, *, is_shown: bool) -> None:
-        self._step = Step(f"Load {name}", type="llm") if is_shown else None
+        self._step = Step(_title(name), type="llm") if is_shown else None
         self._next_at = 0.0
         self._stage = ""
 
@@ -40,3 +42,7 @@ class LoadingStep:
     ) -> None:
         if self._step is not None:
             self._step.__exit__(kind, error, traceback)
+
+
+def _title(name: str) -> str:
+    return in_language({"en": f"Load {name}", "ja": f"{name} をロード"}, current().session.language)
