@@ -63,13 +63,13 @@ def _load_kaiwa(num_sequences: int, path: str, threads: int, context_length: int
     engine = load_engine(path, threads, context_length)
     load_s = time.perf_counter() - started
     sequences = [engine.open() for _ in range(num_sequences)]
-    for sequence in sequences:
-        engine.configure(sequence, GREEDY)
     read: list[int] = []  # by every sequence, in an earlier task
 
     def run(task: Task) -> tuple[float, float]:
         same = 0 if task.token_ids != read else len(read) - 1
         read[:] = task.token_ids
+        for sequence in sequences:
+            engine.configure(sequence, GREEDY, prompt_ids=task.token_ids)
         prompt_s, tokens = _read(engine, sequences, task.token_ids[same:], same)
         started = time.perf_counter()
         for _ in range(task.num_new - 1):

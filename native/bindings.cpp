@@ -180,7 +180,7 @@ const Kernels* kernels_named(std::string_view isa) {
 }
 
 // x · matrixᵀ for rows of float32, by the given tier: for tests and benchmarks.
-Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::string_view isa, bool precise) {
+Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::string_view isa, bool precise, bool prompt) {
   Bytes bytes(x);
   const size_t columns = matrix->columns(), rows = bytes.size() / sizeof(float) / columns;
   if (rows == 0 || rows * columns * sizeof(float) != bytes.size()) throw std::invalid_argument("x has no whole rows");
@@ -190,7 +190,7 @@ Floats matmul(std::shared_ptr<Matrix> matrix, nb::handle x, int threads, std::st
   std::vector<Linear::Part> parts{{matrix, nullptr, out}};
   program.add_step(std::make_unique<Linear>(in, nullptr, 0, std::move(parts), false, precise));
   nb::gil_scoped_release release;
-  program.run_rows((int)rows, in, reinterpret_cast<const float*>(bytes.data()));
+  program.run_rows((int)rows, in, reinterpret_cast<const float*>(bytes.data()), prompt);
   std::vector<float> result(rows * matrix->rows());
   for (size_t r = 0; r < rows; ++r)
     memcpy(result.data() + r * matrix->rows(), program.slot(out).row((int)r), sizeof(float) * matrix->rows());
@@ -214,15 +214,15 @@ Activation activation_named(std::string_view name) {
 }
 
 using ExpertTuple = std::tuple<std::shared_ptr<Matrix>, std::shared_ptr<Matrix>, std::shared_ptr<Matrix>, Vector, Vector, Vector>;
-using SliceTuple = std::tuple<int, int, const BlockTable*, bool, int, int, int>;
+using SliceTuple = std::tuple<int, int, const BlockTable*, bool, bool, int, int, int>;
 using DrawTuple = std::tuple<Sampler*, int, std::vector<int32_t>, std::optional<nb::bytes>, int>;
 using LogprobsTuple = std::tuple<float, std::vector<std::pair<int32_t, float>>>;
 
 void run(Program& program, std::vector<int> token_ids, const std::vector<SliceTuple>& slices, std::vector<int> logit_rows,
          bool headless) {
   Batch batch{std::move(token_ids), {}, std::move(logit_rows), headless};
-  for (const auto& [start, count, blocks, is_long, state, checkpoint, checkpoint_tokens] : slices)
-    batch.slices.push_back({start, count, blocks, is_long, state, checkpoint, checkpoint_tokens});
+  for (const auto& [start, count, blocks, is_prompt, is_long, state, checkpoint, checkpoint_tokens] : slices)
+    batch.slices.push_back({start, count, blocks, is_prompt, is_long, state, checkpoint, checkpoint_tokens});
   nb::gil_scoped_release release;
   program.run(batch);
 }
@@ -279,7 +279,7 @@ NB_MODULE(_native, m) {
   m.def("quantize", &quantized, "format"_a, "data"_a, "to"_a, "pool"_a);
   m.def("divergence", &divergence, "expected"_a, "actual"_a, "targets"_a, "pool"_a);
   m.def("checksum", &checksum_of, "data"_a, "pool"_a);
-  m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "", "precise"_a = false);
+  m.def("matmul", &matmul, "matrix"_a, "x"_a, "threads"_a = 1, "isa"_a = "", "precise"_a = false, "prompt"_a = false);
 
   nb::class_<KvCache>(m, "KvCache")
       .def(nb::new_([](const std::vector<std::tuple<int, int>>& layers, int num_blocks, std::string_view dtype) {

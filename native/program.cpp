@@ -104,6 +104,9 @@ void Program::check(const Batch& batch) const {
   if (num_tokens == 0 || num_tokens > max_rows_)
     throw std::invalid_argument("a batch has 1 to " + std::to_string(max_rows_) + " tokens, not " + std::to_string(num_tokens));
   int rows = 0;
+  if (!std::is_sorted(batch.slices.begin(), batch.slices.end(),
+                      [](const BatchSlice& a, const BatchSlice& b) { return a.is_prompt < b.is_prompt; }))
+    throw std::invalid_argument("the slices of prompts come after those of answers");
   for (const BatchSlice& slice : batch.slices) {
     if (slice.start < 0 || slice.count <= 0) throw std::invalid_argument("a slice is empty or starts before position 0");
     if (&slice.blocks->cache() != cache_.get()) throw std::invalid_argument("a slice's blocks are of another cache");
@@ -126,16 +129,19 @@ void Program::run(const Batch& batch) {
   context_.positions.clear();
   context_.is_long.clear();
   context_.first_rows.clear();
+  context_.first_prompt_row = 0;
   for (const BatchSlice& slice : batch.slices) {
     context_.first_rows.push_back((int)context_.positions.size());
+    if (!slice.is_prompt) context_.first_prompt_row += slice.count;
     for (int i = 0; i < slice.count; ++i) context_.positions.push_back(slice.start + i);
     context_.is_long.insert(context_.is_long.end(), slice.count, slice.is_long);
   }
   replay(batch);
 }
 
-void Program::run_rows(int rows, int slot, const float* values) {
+void Program::run_rows(int rows, int slot, const float* values, bool is_prompt) {
   context_.num_tokens = rows;
+  context_.first_prompt_row = is_prompt ? 0 : rows;
   context_.positions.assign(rows, 0);
   context_.is_long.assign(rows, false);
   for (int r = 0; r < rows; ++r)
@@ -155,7 +161,12 @@ void Program::replay(const Batch& batch) {
     fill_ropes(thread);
     for (size_t i = 0; i < steps_.size(); ++i) {
       const bool selects = steps_[i]->selects();
-      if (selects) context.rows = (int)batch.logit_rows.size();
+      if (selects) {
+        const std::vector<int>& wanted = batch.logit_rows;
+        context.rows = (int)wanted.size();
+        context.first_prompt_row =
+            (int)(std::lower_bound(wanted.begin(), wanted.end(), context.first_prompt_row) - wanted.begin());
+      }
       if (context.rows == 0) break;
       if (!is_profiling_ || thread != 0) {
         steps_[i]->run(context, thread);

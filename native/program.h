@@ -31,7 +31,7 @@ class Program {
   // Runs every step. Throws std::invalid_argument for a batch that does not fit.
   void run(const Batch& batch);
   // Runs every step on `rows` rows that `slot` is filled with, without tokens or a cache.
-  void run_rows(int rows, int slot, const float* values);
+  void run_rows(int rows, int slot, const float* values, bool is_prompt);
 
   // Draws tokens after some rows of logits, several sequences at once.
   std::vector<Drawn> draw(int slot, const std::vector<Draw>& draws);

@@ -15,7 +15,7 @@ class TileUnit {
   explicit TileUnit(int columns) {
     alignas(64) Config config{};
     config.palette = 1;
-    for (int i = 0; i < 6; ++i) config.rows[i] = block_rows, config.column_bytes[i] = 4 * panel_rows;
+    for (int i = 0; i < 8; ++i) config.rows[i] = block_rows, config.column_bytes[i] = 4 * panel_rows;
     for (int i : {2, 4}) config.column_bytes[i] = (uint16_t)columns;
     for (int i : {3, 5}) config.rows[i] = (uint8_t)(columns / 4);
     finish_stores();

@@ -16,11 +16,12 @@ namespace amx {
 const Kernels* table(std::string_view name);
 }
 
-// Whether the processor has tiles for bytes, and the system lets this process use them.
+// Whether the processor has tiles for bytes and for bfloat16, and the system lets this process use them.
 static bool has_amx() {
   unsigned a, b, c, d;
-  constexpr unsigned tile_and_int8 = 3u << 24;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tile_and_int8) != tile_and_int8) return false;
+  constexpr unsigned tiles = 1u << 22 | 3u << 24, vectors_of_bf16 = 1u << 5;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tiles) != tiles) return false;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & vectors_of_bf16)) return false;
   constexpr long request_permission = 0x1023, tile_data = 18;  // Linux: ARCH_REQ_XCOMP_PERM
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
@@ -71,15 +72,20 @@ const std::vector<const Kernels*>& available_kernels() {
   return tiers;
 }
 
-void rotate(float* head, int num_pairs, bool interleaved, const float* cos, const float* sin) {
-  const int step = interleaved ? 2 : 1, apart = interleaved ? 1 : num_pairs;
+// Pair i is a[i * step] and b[i * step]: a constant step lets the compiler take several at once.
+template <int step>
+static void rotate_pairs(float* __restrict a, float* __restrict b, int num_pairs, const float* __restrict cos,
+                         const float* __restrict sin) {
   for (int i = 0; i < num_pairs; ++i) {
-    float& a = head[i * step];
-    float& b = head[i * step + apart];
-    const float x = a, y = b;
-    a = x * cos[i] - y * sin[i];
-    b = y * cos[i] + x * sin[i];
+    const float x = a[i * step], y = b[i * step];
+    a[i * step] = x * cos[i] - y * sin[i];
+    b[i * step] = y * cos[i] + x * sin[i];
   }
+}
+
+void rotate(float* head, int num_pairs, bool interleaved, const float* cos, const float* sin) {
+  if (interleaved) rotate_pairs<2>(head, head + 1, num_pairs, cos, sin);
+  else rotate_pairs<1>(head, head + num_pairs, num_pairs, cos, sin);
 }
 
 }  // namespace kaiwa

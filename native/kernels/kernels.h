@@ -37,6 +37,20 @@ struct Inputs {
   InputBlock* row_blocks(int row) const { return blocks + (size_t)((first_row + row) / block_rows) * block_stride; }
 };
 
+// Thirty-two columns of sixteen input rows in bfloat16.
+struct alignas(64) InputTile {
+  uint16_t numbers[block_rows][block_columns];
+};
+
+// Rows of input in bfloat16: (rows / 16 rounded up, num_blocks, parts) tiles. With two parts, a number is their sum.
+struct TiledInputs {
+  InputTile* tiles;
+  int num_blocks;
+  int parts;
+
+  InputTile* tile(int group, int block) const { return tiles + ((size_t)group * num_blocks + block) * parts; }
+};
+
 // Where a panel's products go: row t's sixteen to out + t * stride, with the sixteen of `bias` added unless it is null, or
 // onto what is there.
 struct Outputs {
@@ -50,6 +64,7 @@ struct Outputs {
 // share it, over the cache blocks that hold positions [first_key, end_key).
 constexpr int cache_block_tokens = 32;
 constexpr int max_attention_rows = 64;
+constexpr int max_attention_keys = 512;  // of one piece, where its rows are a prompt's
 
 // What the cache keeps numbers as. Of bytes, each token of a head has a scale of its own.
 enum class CacheFormat { Float16, Float32, Int8 };
@@ -82,7 +97,7 @@ struct AttentionTask {
   float* largest;
   float* sums;
   float* weighted;
-  float* scratch;            // attention_scratch(padded_dim) numbers
+  void* scratch;             // attention_scratch(padded_dim) numbers, or attention_tiles_bytes and 64 more
 };
 constexpr size_t attention_scratch(int padded_dim) {
   return (size_t)2 * cache_block_tokens * padded_dim + max_attention_rows * cache_block_tokens;
@@ -117,7 +132,15 @@ struct Kernels {
   // out[i] += x[i]; count is a multiple of 16.
   void (*add)(const float* x, int count, float* out);
   void (*panel[num_formats])(const Matrix& matrix, int panel, const Inputs& in, int num_tokens, const Outputs& out);
+  // The rows of prompts are multiplied in bfloat16 where a tier has an entry here for the matrix's format, and by `panel`
+  // elsewhere. Of neighbouring panels, the first one's products go to `out` and each further one's sixteen numbers on.
+  void (*tiled_panels[num_formats])(const Matrix& matrix, int first_panel, int num_panels, const TiledInputs& in, int num_rows,
+                                    const Outputs& out);
+  void (*fill_tiles)(const float* x, int columns, const TiledInputs& to, int row);
   void (*attend)(const AttentionTask& task);
+  // The same for the rows of prompts, in bfloat16, of at most max_attention_keys keys; null where a tier has it not.
+  void (*attend_tiles)(const AttentionTask& task);
+  size_t (*attention_tiles_bytes)(int padded_dim);
   // Folds the partial result (largest, sums, weighted) of some rows into the first.
   void (*merge_attention)(int num_rows, int padded_dim, float* largest, float* sums, float* weighted, const float* largest2,
                           const float* sums2, const float* weighted2);

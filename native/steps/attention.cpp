@@ -9,16 +9,21 @@ namespace {
 
 // A split of attention along the keys begins at multiples of this, whatever is computed together, so that a token's
 // result never depends on the batch it is in.
-constexpr int split_tokens = 512;
+constexpr int split_tokens = max_attention_keys;
 
 constexpr int max_head_dim = 1024;
 constexpr float no_score = -1e30f;
 
-// Tokens of one piece of attention over a prompt: about 32 rows of queries.
-int tokens_per_piece(int heads_per_kv) {
+// Tokens of one piece of attention over several: so many rows of queries, or about that.
+int tokens_per_piece(int heads_per_kv, int rows) {
   int tokens = 1;
-  while (2 * tokens * heads_per_kv <= 32) tokens *= 2;
+  while (2 * tokens * heads_per_kv <= rows) tokens *= 2;
   return tokens;
+}
+
+// Whether a tier computes the attention of these rows in bfloat16; a cache in single precision is there for exact numbers.
+bool takes_tiles(const Context& context, const BatchSlice& slice) {
+  return slice.is_prompt && context.kernels->attend_tiles && context.cache->format() != CacheFormat::Float32;
 }
 
 void clear(int num_rows, int padded_dim, std::vector<float>& largest, std::vector<float>& sums, std::vector<float>& weighted) {
@@ -35,11 +40,11 @@ void AttentionPlan::make(const Context& context) {
   split_slices.clear();
   first_partials.assign(slices.size(), -1);
   num_splits.assign(slices.size(), 1);
-  stores_first = false;
+  stored.clear();
   int num_partials = 0;
-  const int tokens = tokens_per_piece(heads_per_kv);
   for (int s = 0; s < (int)slices.size(); ++s) {
     const BatchSlice& slice = slices[s];
+    const int tokens = tokens_per_piece(heads_per_kv, takes_tiles(context, slice) ? max_attention_rows : 32);
     const int end = slice.start + slice.count, splits = (end + split_tokens - 1) / split_tokens;
     if (slice.count == 1 && splits > 1) {
       split_slices.push_back(s);
@@ -52,12 +57,18 @@ void AttentionPlan::make(const Context& context) {
       num_partials += num_kv_heads * splits;
       continue;
     }
-    if (slice.count > 1) stores_first = true;
     for (int t = (slice.count - 1) / tokens * tokens; t >= 0; t -= tokens)  // the longest pieces first
       for (int head = 0; head < num_kv_heads; ++head)
         pieces.push_back({s, head, t, std::min(tokens, slice.count - t), 0, end, -1});
   }
   partials_.resize((size_t)num_partials * heads_per_kv * (2 + padded_dim));
+  if (std::all_of(slices.begin(), slices.end(), [](const BatchSlice& slice) { return slice.count == 1; })) return;
+  for (int s = 0; s < (int)slices.size(); ++s)
+    for (int first = 0, next; first < slices[s].count; first = next) {
+      const int in_block = (slices[s].start + first) % cache_block_tokens;
+      next = std::min(slices[s].count, first + cache_block_tokens - in_block);
+      for (int head = 0; head < num_kv_heads; ++head) stored.push_back({s, head, first, next - first});
+    }
 }
 
 Attention::Attention(int queries, int keys, int values, int out, AttentionOptions options, std::shared_ptr<AttentionPlan> plan,
@@ -86,6 +97,7 @@ void Attention::prepare(const Context& context, int) {
     for (auto* values : {&s.queries, &s.weighted, &s.partial_weighted}) values->resize(matrix);
     for (auto* values : {&s.largest, &s.sums, &s.partial_largest, &s.partial_sums}) values->resize(rows);
     s.kernel.resize(attention_scratch(padded_dim_));
+    if (context.kernels->attend_tiles) s.tiles.resize(context.kernels->attention_tiles_bytes(padded_dim_) + 64);
     s.key.resize(padded_dim_), s.value.resize(padded_dim_);
   }
 }
@@ -97,12 +109,10 @@ void Attention::begin(const Context& context) {
 void Attention::run(const Context& context, int thread) {
   Scratch& scratch = (*scratch_)[thread];
   const int heads = plan_->num_kv_heads;
-  if (plan_->stores_first && keys_ >= 0) {
-    counters_[0].share(context.num_tokens * heads, 8, [&](int i) {
-      const int row = i / heads;
-      const int slice = (int)(std::upper_bound(context.first_rows.begin(), context.first_rows.end(), row) -
-                              context.first_rows.begin()) - 1;
-      store(context, slice, row - context.first_rows[slice], i % heads, scratch);
+  if (!plan_->stored.empty() && keys_ >= 0) {
+    counters_[0].share((int)plan_->stored.size(), 1, [&](int i) {
+      const AttentionPlan::Stored& some = plan_->stored[i];
+      for (int t = 0; t < some.num_tokens; ++t) store(context, some.slice, some.first_token + t, some.kv_head, scratch);
     });
     context.pool->barrier();
   }
@@ -172,7 +182,7 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
   const int first_position = slice.start + piece.first_token, last_position = first_position + piece.num_tokens - 1;
   const bool is_split = piece.partial >= 0;
   // A single token's key is stored by whoever computes the piece that it belongs to.
-  if (keys_ >= 0 && !plan_->stores_first && piece.end_key == last_position + 1)
+  if (keys_ >= 0 && plan_->stored.empty() && piece.end_key == last_position + 1)
     store(context, piece.slice, piece.first_token, piece.kv_head, s);
 
   for (int r = 0; r < num_rows; ++r) {
@@ -203,7 +213,12 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
     task.keys = s.keys.data(), task.values = s.values.data(), task.format = cache.format();
     task.largest = s.partial_largest.data(), task.sums = s.partial_sums.data();
     task.weighted = s.partial_weighted.data(), task.scratch = s.kernel.data();
-    context.kernels->attend(task);
+    if (takes_tiles(context, slice)) {
+      task.scratch = s.tiles.data();
+      context.kernels->attend_tiles(task);
+    } else {
+      context.kernels->attend(task);
+    }
     if (!is_split)
       context.kernels->merge_attention(num_rows, padded_dim_, s.largest.data(), s.sums.data(), s.weighted.data(),
                                        s.partial_largest.data(), s.partial_sums.data(), s.partial_weighted.data());

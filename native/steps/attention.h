@@ -13,6 +13,10 @@ class AttentionPlan {
     int first_key, end_key;  // of a piece whose keys are split; the others see all
     int partial;             // where a split's result goes; -1: straight to the output
   };
+  // Tokens of one block of the cache, whose keys lie so close together that only one thread should write them.
+  struct Stored {
+    int slice, kv_head, first_token, num_tokens;
+  };
 
   AttentionPlan(int num_kv_heads, int heads_per_kv, int padded_dim)
       : num_kv_heads(num_kv_heads), heads_per_kv(heads_per_kv), padded_dim(padded_dim) {}
@@ -21,10 +25,10 @@ class AttentionPlan {
 
   const int num_kv_heads, heads_per_kv, padded_dim;
   std::vector<Piece> pieces;
+  std::vector<Stored> stored;       // all that is stored before any attention, where that has to be
   std::vector<int> split_slices;    // slices whose attention is split along the keys
   std::vector<int> first_partials;  // of each slice: of its first head
   std::vector<int> num_splits;
-  bool stores_first = false;        // all keys and values are stored before any attention
 
  private:
   // A split's result: heads_per_kv largest scores, as many sums, then weighted values.
@@ -62,6 +66,7 @@ class Attention : public Step {
   // Rows are those of one piece; (rows, padded_dim) each.
   struct Scratch {
     std::vector<float> queries, weighted, partial_weighted, largest, sums, partial_largest, partial_sums, kernel, key, value;
+    std::vector<uint8_t> tiles;
     std::vector<uint8_t*> keys, values;
   };
 

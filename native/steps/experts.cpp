@@ -56,7 +56,7 @@ void Experts::prepare(const Context& context, int max_rows) {
                                 std::to_string(looked_at) + " of " + std::to_string(groups) + " groups");
   per_row_ = routing_.num_chosen + (int)experts_.size() - num_routed_;
   const int num_entries = max_rows * per_row_, columns = context.slot(in_).width;
-  context.inputs->reserve(max_rows, columns, false);
+  context.inputs->reserve(max_rows, columns, in_kind_);
   ExpertScratch& all = *scratch_;
   all.inputs.fit(num_entries, columns, in_kind_);
   all.hidden.fit(num_entries, widest_, {true, hidden_kind_.quants});  // the activation writes floats in any case

@@ -3,19 +3,26 @@
 namespace kaiwa {
 namespace {
 
-int padded(int n) { return (n + 15) / 16 * 16; }
+int divided_up(int n, int by) { return (n + by - 1) / by; }
+int padded(int n) { return divided_up(n, 16) * 16; }
 
 }  // namespace
 
 void InputBuffer::fit(int rows, int columns, InputKind kind) {
   const size_t size = (size_t)rows * padded(columns);
-  const size_t num_blocks = (size_t)((rows + block_rows - 1) / block_rows) * (columns / block_columns);
+  const size_t num_blocks = (size_t)divided_up(rows, block_rows) * (columns / block_columns);
   if (kind.floats && floats_.size() < size) floats_.resize(size);
   if (kind.quants && blocks_.size() < num_blocks) blocks_.resize(num_blocks);
+  const size_t num_tiles = (size_t)divided_up(rows, block_rows) * divided_up(columns, block_columns) * kind.num_parts();
+  if (kind.tiles && tiles_.size() < num_tiles) tiles_.resize(num_tiles);
 }
 
 Inputs InputBuffer::from(int row, int columns) {
   return skip_rows({floats_.data(), (size_t)padded(columns), columns, blocks_.data(), columns / block_columns, 0}, row);
+}
+
+TiledInputs InputBuffer::tiled(int columns, InputKind kind) {
+  return {tiles_.data(), divided_up(columns, block_columns), kind.num_parts()};
 }
 
 Inputs skip_rows(const Inputs& in, int rows) {
@@ -37,9 +44,13 @@ void copy_row(const Inputs& from, const Inputs& to, InputKind kind) {
   }
 }
 
-void InputRows::reserve(int max_rows, int columns, bool is_precise) {
+void InputRows::reserve(int max_rows, int columns, InputKind kind) {
   const InputKind both{true, true};  // a norm writes floats, whatever the matrices are
-  shared_.fit(is_precise ? 2 * max_rows : max_rows, columns, both);
+  shared_.fit(kind.is_precise ? 2 * max_rows : max_rows, columns, both);
+  shared_.fit(max_rows, columns, kind);
+  if (kind.tiles)
+    for (std::vector<float>& products : products_)
+      products.resize(std::max(products.size(), (size_t)2 * max_rows * TiledChunks::max_panels * panel_rows));
   for (InputBuffer& buffer : private_) buffer.fit(2 * private_rows, columns, both);
 }
 
@@ -54,8 +65,10 @@ void InputRows::stage_row(const Context& context, InputBuffer& to, int in, int r
     context.kernels->rms_norm(x, norm->data(), eps, columns, normed);
     x = normed;
   }
+  const int num_untiled = kind.num_untiled(context);
+  if (row >= num_untiled) return context.kernels->fill_tiles(x, columns, to.tiled(columns, kind), row - num_untiled);
   if (!kind.quants) return;
-  const Inputs rest = to.from(context.rows + row, columns);
+  const Inputs rest = to.from(num_untiled + row, columns);
   float* residual = kind.is_precise ? const_cast<float*>(rest.floats) : nullptr;
   context.kernels->quantize(x, here, residual);
   if (residual) context.kernels->quantize(residual, rest, nullptr);
@@ -63,12 +76,12 @@ void InputRows::stage_row(const Context& context, InputBuffer& to, int in, int r
 
 Inputs InputRows::stage(const Context& context, int in, const Vector& norm, float eps, InputKind kind, int thread,
                         Counter& counter) {
-  const bool is_private = context.rows <= private_rows;
+  const bool is_tiled = kind.num_untiled(context) < context.rows, is_private = context.rows <= private_rows && !is_tiled;
   InputBuffer& to = is_private ? private_[thread] : shared_;
   const auto stage_one = [&](int r) { stage_row(context, to, in, r, norm, eps, kind); };
   if (is_private) {
     for (int r = 0; r < context.rows; ++r) stage_one(r);
-  } else if (norm || kind.quants) {
+  } else if (norm || kind.quants || is_tiled) {
     counter.share(context.rows, 4, stage_one);
     context.pool->barrier();
   }

@@ -19,7 +19,8 @@ class Linear : public Step {
   void run(const Context& context, int thread) override;
 
  private:
-  void run_panel(const Context& context, const Part& part, int panel, const Inputs& in, int thread);
+  void run_panel(const Context& context, const Part& part, int panel, int num_rows, const Inputs& in, int thread);
+  void run_prompts(const Context& context);
 
   int in_;
   Vector norm_;
@@ -39,6 +40,8 @@ class Gated : public Step {
   void run(const Context& context, int thread) override;
 
  private:
+  void run_prompts(const Context& context, int thread);
+
   int in_;
   Vector norm_;
   float eps_;

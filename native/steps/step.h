@@ -46,6 +46,7 @@ struct BatchSlice {
   int start;
   int count;
   const BlockTable* blocks;  // of the sequence, which outlives the batch
+  bool is_prompt = false;   // and not of an answer: see Context::first_prompt_row
   bool is_long = false;     // of a sequence long enough for the other frequencies of ropes that have two sets
   int state = -1;           // the sequence's slot of the state cache, where a program has recurrent layers
   int checkpoint = -1;      // the slot that gets a copy of the state as it is after `checkpoint_tokens` of the slice
@@ -54,7 +55,7 @@ struct BatchSlice {
 
 struct Batch {
   std::vector<int> token_ids;
-  std::vector<BatchSlice> slices;  // in the order of their rows
+  std::vector<BatchSlice> slices;  // in the order of their rows; those of prompts come last
   std::vector<int> logit_rows;     // increasing
   bool is_headless = false;        // ends with the hidden states of these rows, before the output head
 };
@@ -91,6 +92,9 @@ class InputRows;
 struct Context {
   const Batch* batch;
   int rows;                      // that the step works on: all tokens, or those whose logits are asked for
+  // Rows from here on are of prompts. A processor with tiles of 16-bit numbers multiplies these in other roundings than the
+  // rows of answers, so that what a row comes to depends on which of the two it is, and on nothing else of the batch.
+  int first_prompt_row;
   int num_tokens;
   std::vector<int> positions;    // of each token
   std::vector<char> is_long;     // whether each token's sequence is

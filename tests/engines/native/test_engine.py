@@ -67,14 +67,14 @@ def test_guesses_change_nothing_but_the_number_of_steps(
         assert num_steps < 45
 
 
-def test_guesses_may_follow_a_piece_of_the_prompt() -> None:
+def test_guesses_that_follow_the_prompt_itself_are_left_out() -> None:
     with loaded(LLAMA) as engine:
         _, expected = write(engine, GREEDY, 5)
         sequence = engine.open()
         engine.configure(sequence, GREEDY, prompt_ids=PROMPT)
         sampled = step(engine, Slice(sequence, [*PROMPT, *expected[:3], 7], num_guesses=4))
-        assert list(sampled.token_ids) == expected[:4]
-        assert engine.length(sequence) == len(PROMPT) + 3
+        assert list(sampled.token_ids) == expected[:1]
+        assert engine.length(sequence) == len(PROMPT)
 
 
 def test_guesses_that_cannot_be_taken_back_are_refused() -> None:
@@ -133,9 +133,10 @@ def test_each_right_guess_has_its_logprobs() -> None:
         _, expected = write(engine, GREEDY, 4)
         sequence = engine.open()
         engine.configure(sequence, GREEDY, prompt_ids=PROMPT)
-        sampled = step(engine, Slice(sequence, [*PROMPT, *expected[:3]], num_guesses=3, num_logprobs=1))
-        assert list(sampled.token_ids) == expected
-        assert [logprobs.best[0][0] for logprobs in sampled.logprobs] == expected
+        first = next_token(engine, sequence, PROMPT)
+        sampled = step(engine, Slice(sequence, [first, *expected[1:3]], num_guesses=2, num_logprobs=1))
+        assert [first, *sampled.token_ids] == expected
+        assert [logprobs.best[0][0] for logprobs in sampled.logprobs] == expected[1:]
 
 
 def test_a_bias_is_added_before_everything_else() -> None:

@@ -72,7 +72,7 @@ class Step:
         )  # fmt: skip
         blocks = _native.BlockTable(cache)
         blocks.append(0), blocks.append(1)
-        program.run(tokens, [(0, len(tokens), blocks, False, -1, -1, 0)], list(range(len(tokens))))
+        program.run(tokens, [(0, len(tokens), blocks, False, False, -1, -1, 0)], list(range(len(tokens))))
         return np.array(program.read(out, len(tokens)))
 
     def expected(self, token: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import get_args
 
 from kaiwa.engines.engine import EngineInfo, Logprobs, Pooling, Sampled, Slice
 from kaiwa.engines.native import _native, kv_cache, models, options, saved, threads
+from kaiwa.engines.native.pieces import Piece
 from kaiwa.engines.native.program import Program
 from kaiwa.engines.native.sampler import make_sampler
 from kaiwa.engines.native.sequences import Sequences
@@ -134,10 +135,12 @@ class NativeEngine:
     def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
         if len({part.sequence for part in batch}) < len(batch):
             raise ValueError("a step takes one slice of a sequence; this one has two")
-        batch = [self._with_checkable_guesses(part) for part in batch]
-        self._run(batch, [part.num_guesses + 1 if part.sample else 0 for part in batch])
-        drawn = iter(self._draw([part for part in batch if part.sample]))
-        return [self._settle(part, *next(drawn)) if part.sample else None for part in batch]
+        parts = sorted(map(self._with_checkable_guesses, batch), key=self._ends_in_prompt)
+        self._run(parts, [part.num_guesses + 1 if part.sample else 0 for part in parts])
+        asked = [part for part in parts if part.sample]
+        drawn = self._draw(asked)
+        sampled = {part.sequence: self._settle(part, *tokens) for part, tokens in zip(asked, drawn, strict=True)}
+        return [sampled.get(part.sequence) for part in batch]
 
     def score(self, token_ids: Sequence[int]) -> memoryview[float]:
         scores = bytearray()
@@ -187,8 +190,7 @@ class NativeEngine:
     def _read(self, token_ids: Sequence[int], take: Callable[[int], None], *, headless: bool = False) -> None:
         """Compute a sequence of its own, and let `take` see the results of each piece's rows: so many."""
         handle = self.open()
-        if self._long_after:
-            self._sequences[handle].num_prompt_tokens = len(token_ids)
+        self._sequences[handle].num_prompt_tokens = len(token_ids)
         try:
             for start in range(0, len(token_ids), MAX_STEP_TOKENS):
                 piece = token_ids[start : start + MAX_STEP_TOKENS]
@@ -198,7 +200,10 @@ class NativeEngine:
             self.close(handle)
 
     def _run(self, batch: Sequence[Slice], num_rows: Sequence[int], *, headless: bool = False) -> None:
-        """Compute the slices; of each, the last `num_rows` come out, one after another."""
+        """Compute the slices, those that end in prompts last; of each, the last `num_rows` come out, one after another.
+
+        Of a slice that goes on beyond its prompt, these are of the answer.
+        """
         writes = [self._write(part) for part in batch]
         plans = self._sequences.reserve(writes)
         token_ids: list[int] = []
@@ -209,20 +214,12 @@ class NativeEngine:
             sequence.is_long = self._is_long(sequence, write.end)
             if write.begin < sequence.length:
                 self._read_again(sequence)
-            count = len(part.token_ids)
-            token_ids.extend(part.token_ids)
+            *before, last = Piece(sequence, sequence.length, part.token_ids, plan).by_role()
+            for piece in before:
+                self._native.run(piece.token_ids, [piece.native], [])
+            token_ids.extend(last.token_ids)
             rows.extend(range(len(token_ids) - wanted, len(token_ids)))
-            slices.append(
-                (
-                    sequence.length,
-                    count,
-                    sequence.blocks,
-                    sequence.is_long,
-                    plan.state,
-                    plan.checkpoint,
-                    plan.checkpoint_tokens,
-                )
-            )
+            slices.append(last.native)
         self._native.run(token_ids, slices, rows, headless)
         for part, write in zip(batch, writes, strict=True):
             if self._long_after:
@@ -248,17 +245,27 @@ class NativeEngine:
 
     def _read_again(self, sequence: kv_cache.Sequence) -> None:
         for start in range(0, sequence.length, MAX_STEP_TOKENS):
-            piece = sequence.token_ids[start : min(start + MAX_STEP_TOKENS, sequence.length)]
-            self._native.run(piece, [(start, len(piece), sequence.blocks, sequence.is_long, -1, -1, 0)], [])
+            token_ids = sequence.token_ids[start : min(start + MAX_STEP_TOKENS, sequence.length)]
+            for piece in Piece(sequence, start, token_ids).by_role():
+                self._native.run(piece.token_ids, [piece.native], [])
+
+    def _ends_in_prompt(self, part: Slice) -> bool:
+        sequence = self._sequences[part.sequence]
+        return Piece(sequence, sequence.length, part.token_ids).is_prompt
 
     def _with_checkable_guesses(self, part: Slice) -> Slice:
-        """The slice without guesses that one by one would be computed otherwise: behind the border of longrope."""
+        """The slice without guesses that one by one would be computed otherwise.
+
+        That are those behind the border of longrope, and those that follow the prompt itself.
+        """
         if not part.num_guesses:
             return part
         if self.info.is_recurrent or part.allowed is not None:
             raise ValueError("a slice has guesses where they cannot be taken back, or where not all tokens are allowed")
         sequence = self._sequences[part.sequence]
         certain = sequence.length + len(part.token_ids) - part.num_guesses
+        if certain <= sequence.num_prompt_tokens:
+            return replace(part, token_ids=part.token_ids[: len(part.token_ids) - part.num_guesses], num_guesses=0)
         if not max(certain, sequence.num_prompt_tokens) <= self._long_after < certain + part.num_guesses:
             return part
         left = self._long_after - certain

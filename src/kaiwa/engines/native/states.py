@@ -36,6 +36,13 @@ class StatePlan:
     checkpoint: int = NO_SLOT
     checkpoint_tokens: int = 0
 
+    def cut(self, num_tokens: int) -> tuple[StatePlan, StatePlan]:
+        """What becomes of it where the slice is cut in two after so many tokens."""
+        none = StatePlan(self.state)
+        if self.checkpoint_tokens <= num_tokens:
+            return self, none
+        return none, StatePlan(self.state, self.checkpoint, self.checkpoint_tokens - num_tokens)
+
 
 class StatePool:
     """Hands out slots of a state cache: one for each of `max_sequences`, and as many for checkpoints.
