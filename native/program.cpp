@@ -30,7 +30,13 @@ std::string class_name(const std::type_info& type) {
 
 }  // namespace
 
-Slot::Slot(int width, int max_rows) : width(width), padded((width + 15) / 16 * 16) {
+// Rows a large power of two apart would all fall to the same few places of a processor's cache.
+static int apart(int width) {
+  const int padded = (width + 15) / 16 * 16;
+  return padded % 1024 == 0 ? padded + 16 : padded;
+}
+
+Slot::Slot(int width, int max_rows) : width(width), padded(apart(width)) {
   const size_t bytes = sizeof(float) * padded * max_rows;
   memory.reset(std::calloc(bytes + 64, 1));
   if (!memory) throw std::bad_alloc();

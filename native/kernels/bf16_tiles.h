@@ -9,7 +9,7 @@ struct alignas(64) WeightTile {
 };
 
 // Blocks of columns that are unpacked at once, so that those of two panels stay near.
-constexpr int tiles_at_once = 32;
+constexpr int tiles_at_once = 16;
 
 inline void store_pairs(uint16_t* to, F32 even, F32 odd) {
   alignas(64) static const uint16_t in_turn[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,

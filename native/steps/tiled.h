@@ -8,18 +8,23 @@ namespace kaiwa {
 // Whether a tier multiplies the rows of prompts with such a matrix in bfloat16.
 inline bool takes_tiles(const Kernels& kernels, const Matrix& matrix) { return kernels.tiled_panels[(int)matrix.format()]; }
 
-// What threads take at once: neighbouring panels, so many that the inputs are not fetched anew for each pair of them.
+// What threads take at once: neighbouring panels, an even number of them. As many as keep inputs near while they are used,
+// and few enough that the last ones keep nobody waiting.
 class TiledChunks {
  public:
-  static constexpr int max_panels = 8;
+  static constexpr int max_panels = 16;
 
-  TiledChunks(int num_panels, int num_threads)
-      : num_panels_(num_panels), size_(std::clamp(num_panels / (8 * num_threads) / 2 * 2, 2, max_panels)) {}
-  int count() const { return (num_panels_ + size_ - 1) / size_; }
+  TiledChunks(int num_panels, int num_threads) : num_panels_(num_panels) {
+    const int per_thread = std::max(4, divided_up(num_panels, max_panels * num_threads));
+    size_ = 2 * divided_up(num_panels, 2 * per_thread * num_threads);
+  }
+  int count() const { return divided_up(num_panels_, size_); }
   int first_panel(int chunk) const { return chunk * size_; }
   int num_panels(int chunk) const { return std::min(size_, num_panels_ - first_panel(chunk)); }
 
  private:
+  static int divided_up(int n, int by) { return (n + by - 1) / by; }
+
   int num_panels_, size_;
 };
 

@@ -118,7 +118,7 @@ class Draft:
             return []
         if self._sequence is None:
             self._sequence = engine.open()
-            engine.configure(self._sequence, GREEDY)
+            engine.configure(self._sequence, GREEDY, prompt_ids=context)
         same = min(common_prefix(self._computed, context), len(context) - 1)
         engine.truncate(self._sequence, same)
         begin = engine.length(self._sequence)
