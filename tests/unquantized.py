@@ -34,7 +34,7 @@ def write_unquantized(path: Path, folder: Path, *, off_grid: Path) -> None:
 
 def _write_folder(folder: Path, weights: dict[str, np.ndarray], reader: gguf.GGUFReader) -> None:
     folder.mkdir()
-    _write_safetensors(folder / "model.safetensors", {name: _bfloat16(tensor) for name, tensor in weights.items()})
+    write_bfloat16(folder / "model.safetensors", {name: bfloat16(tensor) for name, tensor in weights.items()})
     (folder / "config.json").write_text(json.dumps(_config(reader)))
     _write_tokenizer(reader, folder)
 
@@ -47,13 +47,14 @@ def _steps(tensor: gguf.ReaderTensor) -> np.ndarray | float:
     return blocks[:, :, :2].copy().view("<f2")[:, :, 0].astype(np.float32).mean(axis=1, keepdims=True)
 
 
-def _bfloat16(values: np.ndarray) -> np.ndarray:
+def bfloat16(values: np.ndarray) -> np.ndarray:
     """Rounded to nearest, ties to even: uint16."""
     bits = values.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
-def _write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
+def write_bfloat16(path: Path, tensors: dict[str, np.ndarray]) -> None:
+    """Write a safetensors file of numbers that are `bfloat16` already."""
     header, offset = {}, 0
     for name, tensor in tensors.items():
         end = offset + tensor.nbytes

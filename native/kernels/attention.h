@@ -156,7 +156,7 @@ void widen(CacheFormat format, const uint8_t* from, int count, float* to) {
 }
 
 void attend(const AttentionTask& task) {
-  float* keys32 = (float*)task.scratch;
+  float* keys32 = task.scratch;
   float* values32 = keys32 + cache_block_tokens * task.padded_dim;
   float* scores = values32 + cache_block_tokens * task.padded_dim;
   // Enough rows to pay for a copy of the block in single precision.

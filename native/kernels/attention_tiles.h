@@ -9,23 +9,20 @@ constexpr size_t score_stride = max_attention_keys + 16;  // no power of two, wh
 struct AttentionTiles {
   WeightTile keys[2][tiles_at_once], values[2][tiles_at_once];
   InputTile weights[max_attention_rows / block_rows * max_key_blocks];
+  InputTile queries[max_attention_rows / block_rows * max_head_dim / block_columns];
   float scores[max_attention_rows * score_stride];
-  InputTile queries[];
 };
+static_assert(max_key_blocks <= tiles_at_once && sizeof(AttentionTiles) % sizeof(InputTile) == 0);
 
-size_t attention_tiles_bytes(int padded_dim) {
-  const size_t blocks = (padded_dim + block_columns - 1) / block_columns;
-  return sizeof(AttentionTiles) + max_attention_rows / block_rows * blocks * sizeof(InputTile);
-}
-
-// A block's 32 keys in two tiles for every 32 numbers of a head.
-template <class Block> void pair_keys(const AttentionTask& task, const uint8_t* keys, WeightTile (*to)[tiles_at_once]) {
+// Of a block's 32 keys, `num_blocks` times 32 numbers from block `first` on, each in two tiles.
+template <class Block>
+void pair_keys(const AttentionTask& task, const uint8_t* keys, int first, int num_blocks, WeightTile (*to)[tiles_at_once]) {
   const auto at = [&](int d, int half) {
     return d < task.head_dim ? Block::at(keys, (size_t)d * cache_block_tokens + half * panel_rows) : splat(0.0f);
   };
-  for (int d = 0; d < (task.head_dim + block_columns - 1) / block_columns * block_columns; d += 2)
-    for (int half = 0; half < 2; ++half)
-      store_pairs(to[half][d / block_columns].pairs[d % block_columns / 2], at(d, half), at(d + 1, half));
+  for (int b = 0; b < num_blocks; ++b)
+    for (int i = 0, d = (first + b) * block_columns; i < block_columns / 2; ++i, d += 2)
+      for (int half = 0; half < 2; ++half) store_pairs(to[half][b].pairs[i], at(d, half), at(d + 1, half));
 }
 
 // Sixteen numbers of a block's values from `d` on; what lies behind the last key may be anything.
@@ -85,7 +82,7 @@ void weigh_whole_row(const AttentionTask& task, int row, int first, int num_bloc
 
 void attend_tiles(const AttentionTask& task) {
   const TileUnit unit(2 * block_columns);
-  AttentionTiles& tiles = *(AttentionTiles*)(((uintptr_t)task.scratch + 63) / 64 * 64);
+  AttentionTiles& tiles = *(AttentionTiles*)task.tiles;
   const int dim_blocks = (task.head_dim + block_columns - 1) / block_columns;
   const TiledInputs queries{tiles.queries, dim_blocks, 1};
   for (int r = 0; r < task.num_rows; ++r) fill_tiles(task.queries + (size_t)r * task.padded_dim, task.head_dim, queries, r);
@@ -96,11 +93,13 @@ void attend_tiles(const AttentionTask& task) {
   const int lowest = task.window > 0 ? task.first_position - task.window + 1 - task.first_key : 0;
   const int first = lowest > 0 ? lowest / cache_block_tokens : 0;
   by_format(task.format, [&]<class Block>() {
-    for (int b = first; b < num_blocks; ++b) {
-      pair_keys<Block>(task, task.keys[b], tiles.keys);
-      multiply_rows<2>(queries, task.num_rows, 0, tiles.keys, dim_blocks,
-                       {tiles.scores + b * cache_block_tokens, score_stride, nullptr, false});
-    }
+    for (int b = first; b < num_blocks; ++b)
+      for (int d = 0; d < dim_blocks; d += tiles_at_once) {
+        const int count = dim_blocks - d < tiles_at_once ? dim_blocks - d : tiles_at_once;
+        pair_keys<Block>(task, task.keys[b], d, count, tiles.keys);
+        multiply_rows<2>(queries, task.num_rows, d, tiles.keys, count,
+                         {tiles.scores + b * cache_block_tokens, score_stride, nullptr, false});
+      }
     const TiledInputs weights{tiles.weights, num_blocks - first, 1};
     for (int r = 0; r < task.num_rows; ++r) weigh_whole_row(task, r, first, num_blocks, tiles.scores + r * score_stride, weights);
     for (int d = 0; d < task.padded_dim; d += 2 * panel_rows) {

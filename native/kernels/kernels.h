@@ -65,6 +65,7 @@ struct Outputs {
 constexpr int cache_block_tokens = 32;
 constexpr int max_attention_rows = 64;
 constexpr int max_attention_keys = 512;  // of one piece, where its rows are a prompt's
+constexpr int max_head_dim = 1024;
 
 // What the cache keeps numbers as. Of bytes, each token of a head has a scale of its own.
 enum class CacheFormat { Float16, Float32, Int8 };
@@ -97,7 +98,8 @@ struct AttentionTask {
   float* largest;
   float* sums;
   float* weighted;
-  void* scratch;             // attention_scratch(padded_dim) numbers, or attention_tiles_bytes and 64 more
+  float* scratch;            // attention_scratch(padded_dim) numbers
+  InputTile* tiles;          // room for attend_tiles: num_attention_tiles of them
 };
 constexpr size_t attention_scratch(int padded_dim) {
   return (size_t)2 * cache_block_tokens * padded_dim + max_attention_rows * cache_block_tokens;
@@ -140,7 +142,7 @@ struct Kernels {
   void (*attend)(const AttentionTask& task);
   // The same for the rows of prompts, in bfloat16, of at most max_attention_keys keys; null where a tier has it not.
   void (*attend_tiles)(const AttentionTask& task);
-  size_t (*attention_tiles_bytes)(int padded_dim);
+  size_t num_attention_tiles;
   // Folds the partial result (largest, sums, weighted) of some rows into the first.
   void (*merge_attention)(int num_rows, int padded_dim, float* largest, float* sums, float* weighted, const float* largest2,
                           const float* sums2, const float* weighted2);

@@ -37,9 +37,9 @@ const Kernels* table(std::string_view name) {
 #endif
       attend,
 #if defined(KAIWA_AMX)
-      attend_tiles, attention_tiles_bytes,
+      attend_tiles, sizeof(AttentionTiles) / sizeof(InputTile),
 #else
-      nullptr, nullptr,
+      nullptr, 0,
 #endif
       merge_attention, store_half, store_scaled_bytes, delta_rule, multiply_bytes,
   };

@@ -11,7 +11,6 @@ namespace {
 // result never depends on the batch it is in.
 constexpr int split_tokens = max_attention_keys;
 
-constexpr int max_head_dim = 1024;
 constexpr float no_score = -1e30f;
 
 // Tokens of one piece of attention over several: so many rows of queries, or about that.
@@ -97,7 +96,7 @@ void Attention::prepare(const Context& context, int) {
     for (auto* values : {&s.queries, &s.weighted, &s.partial_weighted}) values->resize(matrix);
     for (auto* values : {&s.largest, &s.sums, &s.partial_largest, &s.partial_sums}) values->resize(rows);
     s.kernel.resize(attention_scratch(padded_dim_));
-    if (context.kernels->attend_tiles) s.tiles.resize(context.kernels->attention_tiles_bytes(padded_dim_) + 64);
+    s.tiles.resize(context.kernels->num_attention_tiles);
     s.key.resize(padded_dim_), s.value.resize(padded_dim_);
   }
 }
@@ -212,13 +211,8 @@ void Attention::attend(const Context& context, const AttentionPlan::Piece& piece
     task.queries = s.queries.data(), task.first_key = from, task.end_key = to;
     task.keys = s.keys.data(), task.values = s.values.data(), task.format = cache.format();
     task.largest = s.partial_largest.data(), task.sums = s.partial_sums.data();
-    task.weighted = s.partial_weighted.data(), task.scratch = s.kernel.data();
-    if (takes_tiles(context, slice)) {
-      task.scratch = s.tiles.data();
-      context.kernels->attend_tiles(task);
-    } else {
-      context.kernels->attend(task);
-    }
+    task.weighted = s.partial_weighted.data(), task.scratch = s.kernel.data(), task.tiles = s.tiles.data();
+    (takes_tiles(context, slice) ? context.kernels->attend_tiles : context.kernels->attend)(task);
     if (!is_split)
       context.kernels->merge_attention(num_rows, padded_dim_, s.largest.data(), s.sums.data(), s.weighted.data(),
                                        s.partial_largest.data(), s.partial_sums.data(), s.partial_weighted.data());

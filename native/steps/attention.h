@@ -66,7 +66,7 @@ class Attention : public Step {
   // Rows are those of one piece; (rows, padded_dim) each.
   struct Scratch {
     std::vector<float> queries, weighted, partial_weighted, largest, sums, partial_largest, partial_sums, kernel, key, value;
-    std::vector<uint8_t> tiles;
+    std::vector<InputTile> tiles;
     std::vector<uint8_t*> keys, values;
   };
 

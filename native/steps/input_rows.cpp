@@ -3,7 +3,6 @@
 namespace kaiwa {
 namespace {
 
-int divided_up(int n, int by) { return (n + by - 1) / by; }
 int padded(int n) { return divided_up(n, 16) * 16; }
 
 }  // namespace

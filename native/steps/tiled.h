@@ -8,6 +8,8 @@ namespace kaiwa {
 // Whether a tier multiplies the rows of prompts with such a matrix in bfloat16.
 inline bool takes_tiles(const Kernels& kernels, const Matrix& matrix) { return kernels.tiled_panels[(int)matrix.format()]; }
 
+inline int divided_up(int n, int by) { return (n + by - 1) / by; }
+
 // What threads take at once: neighbouring panels, an even number of them. As many as keep inputs near while they are used,
 // and few enough that the last ones keep nobody waiting.
 class TiledChunks {
@@ -23,8 +25,6 @@ class TiledChunks {
   int num_panels(int chunk) const { return std::min(size_, num_panels_ - first_panel(chunk)); }
 
  private:
-  static int divided_up(int n, int by) { return (n + by - 1) / by; }
-
   int num_panels_, size_;
 };
 

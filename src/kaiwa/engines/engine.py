@@ -97,7 +97,8 @@ class Engine(Protocol):
         """How tokens of this sequence are drawn from now on.
 
         `prompt_ids` are the tokens of its prompt, which the repetition penalty counts; the presence and frequency
-        penalties count what is sampled after this call.
+        penalties count what is sampled after this call. An engine may compute a prompt's tokens in other roundings than
+        those behind them.
         """
         ...
 
@@ -135,8 +136,8 @@ class Engine(Protocol):
     def step(self, batch: Sequence[Slice]) -> list[Sampled | None]:
         """Compute all slices in one pass, at most one of each sequence; None where nothing was to be sampled.
 
-        What is computed of a sequence never depends on what else is in the batch. Raises `OutOfMemory` before anything
-        is computed where the cache is full.
+        What is computed of a sequence depends neither on what else is in the batch nor on how it is cut into slices.
+        Raises `OutOfMemory` before anything is computed where the cache is full.
         """
         ...
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
-from driving import GREEDY
+from driving import GREEDY, loaded
 from kaiwa.engines.engine import Engine, Sampled, Slice
-from kaiwa.engines.native.engine import NativeEngine, load
-from kaiwa.engines.native.rounding import Rounder
-from kaiwa.weights.open import open_checkpoint
-from kaiwa.weights.quantize import quantize
+from unquantized import bfloat16, write_bfloat16
 
 FAMILIES = Path(__file__).parents[2] / "golden" / "families"
 NAMES = ["llama-tied", "gemma3", "mistral-window", "phi3-crossing", "qwen2-moe", "qwen3.5"]
@@ -25,16 +24,23 @@ PROMPT = [int(token) for token in np.random.default_rng(7).integers(4, 256, 75)]
 NUM_BEST = 8
 
 
-@contextmanager
-def loaded(name: str) -> Iterator[NativeEngine]:
-    """The engine with a family's golden model in 8 bits."""
-    checkpoint = quantize(open_checkpoint(FAMILIES / name), "int8", rounder=Rounder(2))
-    engine = load(checkpoint, threads=2)
-    try:
-        yield engine
-    finally:
-        engine.shutdown()
-        checkpoint.close()
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A family's golden model with its weights rounded to bfloat16."""
+    golden = FAMILIES / str(request.param)
+    return write_folder(
+        tmp_path,
+        golden,
+        {key: value for path in golden.glob("*.safetensors") for key, value in load_file(path).items()},
+    )
+
+
+def write_folder(folder: Path, golden: Path, weights: dict[str, np.ndarray], **config: Any) -> Path:
+    """A model in bfloat16, like the golden one but for some of its weights and its configuration."""
+    write_bfloat16(folder / "model.safetensors", {name: bfloat16(tensor) for name, tensor in weights.items()})
+    known = json.loads((golden / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(known | config))
+    return folder
 
 
 def begin(engine: Engine, prompt: Sequence[int], pieces: Sequence[int] = ()) -> tuple[int, Sampled]:
@@ -62,10 +68,10 @@ def write(engine: Engine, sequence: int, first: Sampled, num_tokens: int) -> lis
     return said
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_prompt_is_the_same_in_pieces_and_beside_others(name: str, isa: str) -> None:
+@pytest.mark.parametrize("folder", NAMES, indirect=True)
+def test_a_prompt_is_the_same_in_pieces_and_beside_others(folder: Path, isa: str) -> None:
     rng = random.Random(1)
-    with loaded(name) as engine:
+    with loaded(folder) as engine:
         sequence, whole = begin(engine, PROMPT)
         expected = write(engine, sequence, whole, 6)
         for _ in range(3):
@@ -93,9 +99,9 @@ def test_a_prompt_is_the_same_in_pieces_and_beside_others(name: str, isa: str) -
         assert write(engine, reader, whole, 6) == expected
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in RECURRENT])
-def test_an_answer_is_the_same_with_guesses_and_after_a_pause(name: str, isa: str) -> None:
-    with loaded(name) as engine:
+@pytest.mark.parametrize("folder", [name for name in NAMES if name not in RECURRENT], indirect=True)
+def test_an_answer_is_the_same_with_guesses_and_after_a_pause(folder: Path, isa: str) -> None:
+    with loaded(folder) as engine:
         sequence, first = begin(engine, PROMPT)
         expected = write(engine, sequence, first, 12)
         tokens = [sampled.token_ids[0] for sampled in expected]
@@ -109,9 +115,9 @@ def test_an_answer_is_the_same_with_guesses_and_after_a_pause(name: str, isa: st
         assert step(engine, sequence, [*PROMPT, *tokens[:10]]) == expected[10]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_answer_that_becomes_a_prompt_moves_by_a_rounding(name: str, isa: str) -> None:
-    with loaded(name) as engine:
+@pytest.mark.parametrize("folder", NAMES, indirect=True)
+def test_an_answer_that_becomes_a_prompt_moves_by_a_rounding(folder: Path, isa: str) -> None:
+    with loaded(folder) as engine:
         sequence, first = begin(engine, PROMPT)
         said = write(engine, sequence, first, 12)
         text = [*PROMPT, *(sampled.token_ids[0] for sampled in said)]
@@ -120,3 +126,32 @@ def test_an_answer_that_becomes_a_prompt_moves_by_a_rounding(name: str, isa: str
         both = probable.keys() & same.keys()
         assert len(both) >= NUM_BEST - 2
         assert max(abs(probable[token] - same[token]) for token in both) < 0.1
+
+
+def test_the_default_model_tells_prompts_from_answers_too(model_path: Path) -> None:
+    """Its weights are quantized, and its widths those of real models."""
+    with loaded(model_path) as engine:
+        sequence, whole = begin(engine, PROMPT)
+        expected = write(engine, sequence, whole, 6)
+        tokens = [sampled.token_ids[0] for sampled in expected]
+        for pieces in ([1], [40, 41, 60], range(1, len(PROMPT))):
+            assert begin(engine, PROMPT, pieces)[1] == whole
+        engine.truncate(sequence, 0)
+        assert step(engine, sequence, [*PROMPT, *tokens[:5]]) == expected[5]
+        engine.truncate(sequence, len(PROMPT))
+        assert step(engine, sequence, tokens[:5], num_guesses=4).token_ids == tuple(tokens[1:6])
+
+
+def test_heads_of_many_numbers(tmp_path: Path) -> None:
+    golden, heads, dim = FAMILIES / "llama-tied", 2, 592
+    weights = load_file(golden / "model.safetensors")
+    rng = np.random.default_rng(0)
+    for name, tensor in weights.items():
+        if "self_attn" in name:
+            shape = (48, heads * dim) if "o_proj" in name else (heads * dim, 48)
+            weights[name] = rng.normal(0, tensor.std(), shape).astype(np.float32)
+    folder = write_folder(tmp_path, golden, weights, head_dim=dim, num_attention_heads=heads, num_key_value_heads=heads)
+    with loaded(folder) as engine:
+        found = np.asarray(engine.score(PROMPT))
+    with loaded(folder, kv_dtype="float32") as exact:
+        assert np.abs(found - np.asarray(exact.score(PROMPT))).max() < 0.1
