@@ -234,7 +234,9 @@ def test_whatever_is_forked_cut_and_closed_each_sequence_is_its_own(rng: random.
                         texts[other] += piece
         for sequence, text in texts.items():
             assert engine.length(sequence) == len(text)
-            fresh, expected = start(engine, [*text, 7])
+            fresh = engine.open()
+            engine.configure(fresh, GREEDY)
+            expected = next_token(engine, fresh, [*text, 7])
             assert next_token(engine, sequence, [7]) == expected
             engine.close(fresh)
             engine.close(sequence)

@@ -183,7 +183,10 @@ def test_gguf_of_gemma2_divides_queries_by_the_size_of_a_head(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_and_cache_in_float16(name: str, tmp_path: Path, isa: str) -> None:
-    """Only float32 models keep a float32 cache. Rounding weights and cache moves these logits by up to 0.035."""
+    """Only float32 models keep a float32 cache. Rounding weights and cache moves these logits by up to 0.035.
+
+    Where a prompt's attention is in bfloat16, keys, values and what they meet keep an eighth of the precision.
+    """
     expected = Expected.of(name)
     weights: dict[str, np.ndarray] = {}
     for shard in (FAMILIES / name).glob("*.safetensors"):
@@ -192,9 +195,9 @@ def test_weights_and_cache_in_float16(name: str, tmp_path: Path, isa: str) -> No
     shutil.copy(FAMILIES / name / "config.json", tmp_path)
     with loaded(tmp_path) as engine:
         logits = np.asarray(engine.score(expected.prompt))
-    error = np.abs(logits - expected.logits)
-    assert error.max() < 0.04
-    assert error.mean() < 0.003
+    error, coarser = np.abs(logits - expected.logits), 5 if isa == "amx" else 1
+    assert error.max() < 0.04 * coarser
+    assert error.mean() < 0.003 * coarser
 
 
 @pytest.mark.parametrize("prefix", ["language_model.model.", "model.language_model."])
