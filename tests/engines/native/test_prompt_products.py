@@ -30,7 +30,7 @@ def multiply(
 
 @pytest.mark.parametrize("name", NAMES)
 @given(tokens=st.integers(1, 300), rows=st.integers(1, 150), blocks=st.integers(1, 5), seed=st.integers(0, 999))
-@settings(max_examples=12)
+@settings(max_examples=12, deadline=None)
 def test_a_row_comes_to_the_same_whatever_is_multiplied_with_it(
     name: str, tokens: int, rows: int, blocks: int, seed: int
 ) -> None:
