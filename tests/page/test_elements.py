@@ -45,4 +45,5 @@ def test_settings(visitor: Visitor) -> None:
     visitor.page.locator("[type=range]").fill("1.2")
     visitor.page.click("[role=switch]")
     visitor.page.click(".dialog-foot .primary")
+    visitor.page.wait_for_selector("[aria-label='Settings']:focus")
     visitor.wait_for("Temperature 1.2, stream False.")

@@ -22,6 +22,7 @@ export function PartView({ part, language, isGrowing, isMine }: Props) {
       return <ToolCall part={part} isGrowing={isGrowing} />;
     case "text":
       if (language !== null) return <Code text={part.text} language={language} isOpen={isGrowing} />;
+      if (isMine && part.text === "") return null; // files alone were sent
       if (isMine || part.text.length > PlainText.MIN_CHARS) return <PlainText text={part.text} />;
       return <Markdown text={part.text} isGrowing={isGrowing} />;
   }

@@ -40,6 +40,7 @@ function Rows({ name, frame }: { readonly name: string; readonly frame: Frame })
                 <th
                   key={i}
                   scope="col"
+                  data-align={typeof rows[0]?.[i] === "number" ? "right" : undefined}
                   aria-sort={order?.column === i ? (order.isFalling ? "descending" : "ascending") : "none"}
                 >
                   <button type="button" class="link" onClick={() => turn(i)}>
@@ -68,7 +69,7 @@ function Rows({ name, frame }: { readonly name: string; readonly frame: Frame })
             type="button"
             class="quiet icon-button flipped"
             disabled={page === 0}
-            aria-label="‹"
+            aria-label={words.previousPage}
             onClick={() => setPage(page - 1)}
           >
             <Icon name="chevron" size={16} />
@@ -80,7 +81,7 @@ function Rows({ name, frame }: { readonly name: string; readonly frame: Frame })
             type="button"
             class="quiet icon-button"
             disabled={page === lastPage}
-            aria-label="›"
+            aria-label={words.nextPage}
             onClick={() => setPage(page + 1)}
           >
             <Icon name="chevron" size={16} />

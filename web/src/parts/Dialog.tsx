@@ -1,4 +1,4 @@
-/** A window in the page: the browser keeps the focus in it, and Escape closes it. */
+/** A window in the page: the browser keeps the focus in it, Escape closes it, and what had the focus gets it back. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -14,7 +14,11 @@ interface Props {
 
 export function Dialog({ title, isWide = false, onClose, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => before instanceof HTMLElement && before.focus();
+  }, []);
   const outside = (event: MouseEvent): void => {
     if (event.target === dialog.current) onClose();
   };

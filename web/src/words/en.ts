@@ -96,6 +96,8 @@ export const en = {
   download: "Download",
   openInNewTab: "Open in a new tab",
   pages: "Pages",
+  previousPage: "Previous page",
+  nextPage: "Next page",
   rows: (n: number) => (n === 1 ? "1 row" : `${n.toLocaleString("en")} rows`),
   loadingChart: "Drawing the chart …",
   chartFailed: "This chart could not be drawn; here is its file.",

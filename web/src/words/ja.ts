@@ -98,6 +98,8 @@ export const ja: Words = {
   download: "ダウンロード",
   openInNewTab: "新しいタブで開く",
   pages: "ページ",
+  previousPage: "前のページ",
+  nextPage: "次のページ",
   rows: (n) => `${n.toLocaleString("ja")} 行`,
   loadingChart: "グラフを描画中…",
   chartFailed: "グラフを描画できませんでした。ファイルはこちらです。",
