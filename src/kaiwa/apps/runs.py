@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from kaiwa.apps.app_code import line_that_raised
 from kaiwa.apps.context import CURRENT, Context, Run
 from kaiwa.apps.growing import Outcome
 from kaiwa.apps.ids import new_id
@@ -127,9 +128,20 @@ class Runs:
             return "stopped" if run.is_stopped.is_set() else "done"
         if isinstance(error, Cancelled):
             return "stopped"
-        _logger.error("a run failed: %s", error, exc_info=error)
+        _tell(error)
         self._session.emit(MessageAdded(message=_apology(error, self._session.author)))
         return "failed"
+
+
+def _tell(error: BaseException) -> None:
+    """Log why a run failed. What Kaiwa says needs no traceback through Kaiwa, only the line of the app."""
+    if isinstance(error, KaiwaError):
+        line = line_that_raised(error)  # none in the app of `kaiwa run` alone
+        place = f"\nat {line}" if line else ""
+        hint = f"\nhint: {error.hint}" if error.hint else ""
+        _logger.error("a run failed: %s%s%s", error, place, hint)
+    else:
+        _logger.error("a run failed: %s", error, exc_info=error)
 
 
 def _apology(error: BaseException, author: str) -> Message:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 
-import kaiwa
+from kaiwa.apps.app_code import is_of_the_app, line_of
 from kaiwa.apps.handler_loop import HandlerLoop
 
 MAX_BLOCKED_S = 0.1
@@ -21,11 +19,6 @@ _ADVICE = (
     "everybody who talks to this app waits for it. Put what takes long into a thread, "
     "`await asyncio.to_thread(function, …)`, or write the hook as `def` instead of `async def`; "
     "load a model once, with kw.Model or in a function under @kw.cache"
-)
-_NOT_THE_APP = (
-    *{str(Path(path).resolve()) for path in sysconfig.get_paths().values()},
-    str(Path(kaiwa.__file__).parent),
-    "<",  # of Python itself: <frozen importlib._bootstrap>
 )
 
 _logger = logging.getLogger("kaiwa.apps")
@@ -78,8 +71,8 @@ class Watchdog:
         frames = list(_stack(sys._current_frames().get(self._loop.thread.ident or 0)))
         if not any(frame.f_code is asyncio.Handle._run.__code__ for frame in frames):
             return None
-        frame = next(filter(_is_of_the_app, frames), frames[0])
-        return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_qualname},"
+        frame = next(filter(is_of_the_app, frames), frames[0])
+        return f"{line_of(frame, frame.f_lineno)},"
 
 
 def _stack(frame: FrameType | None) -> Iterator[FrameType]:
@@ -87,7 +80,3 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-def _is_of_the_app(frame: FrameType) -> bool:
-    return not frame.f_code.co_filename.startswith(_NOT_THE_APP)
