@@ -142,3 +142,19 @@ def test_what_is_said_ahead_stands_behind_the_answer_before_it() -> None:
         assert chat.texts == ["first", "re first", "other", "re other"]
         assert [step.name for step in chat.steps] == ["work", "work"], "the first answer keeps its step"
     assert heard[-1] == ["first", "re first", "other"]
+
+
+def test_a_chat_that_begins_with_a_file_is_called_like_it(tmp_path: Path) -> None:
+    file = tmp_path / "統計.csv"
+    file.write_text("a,b\n")
+    app = kw.App()
+    app.on_message(lambda message: None)
+    with AppTester(app) as tester:
+        chat = tester.start()
+        chat.say("", files=[file])
+        tester.service.log.settled().result(10)
+        found = tester.service.database.chat(chat.id)
+        assert found is not None
+        assert found[0].title == "統計.csv"
+        chat.say("what is this?")
+        assert tester.service.database.chat(chat.id)[0].title == "統計.csv"  # type: ignore[index]

@@ -21,6 +21,7 @@ from kaiwa.apps.protocol.frames import PROTOCOL_VERSION, Accepted, AppInfo, Chat
 from kaiwa.apps.protocol.records import Chat, Message, Problem, TextPart
 from kaiwa.apps.recently import Recently
 from kaiwa.apps.service import Service
+from kaiwa.apps.storage.catalog import title_of
 from kaiwa.apps.storage.entries import CreateChat, DeleteChat, KeepFile, KeepText, RenameChat
 from kaiwa.apps.uploaded import element_of
 from kaiwa.errors import KaiwaError, Refused
@@ -177,7 +178,15 @@ class Desk:
         added = [ElementAdded(element=element_of(file, said.id)) for file in files]
         self._service.log.append(command.chat_id, *added, MessageAdded(message=said), KeepText(said.id, command.text))
         await self._settle()
+        if not command.text.strip():
+            await self._name_after_file(command.chat_id, files[0])
         self._service.loop.submit(self._service.chats.say(command.chat_id, self._visitor(page), said))
+
+    async def _name_after_file(self, chat_id: str, file: KeepFile) -> None:
+        """Give a chat that begins with files alone the name of the first, as others have that of their first words."""
+        found = await self._find(chat_id)
+        if found is not None and not found[0].title:
+            self._service.log.append(chat_id, RenameChat(title_of(file.name)))
 
     async def _withdraw_message(self, page: Page, command: c.WithdrawMessage) -> None:
         async def withdraw() -> bool:
