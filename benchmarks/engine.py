@@ -155,6 +155,7 @@ def profile(row: Row, threads: int) -> Mapping[str, float]:
 
     def read() -> int:
         for sequence in sequences:
+            engine.configure(sequence, racers.GREEDY, prompt_ids=prompt)
             engine.truncate(sequence, 0)
             for piece in pieces:
                 engine.step([Slice(sequence, piece, sample=False)])
