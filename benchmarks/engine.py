@@ -25,7 +25,7 @@ import write_models
 from kaiwa.engines.engine import Slice
 from kaiwa.engines.native.threads import choose
 from kaiwa.errors import KaiwaError
-from kaiwa.runtime.contenders import Contender, Speeds, Task
+from kaiwa.runtime.measuring.contenders import Contender, Speeds, Task
 from kaiwa.weights import hub
 
 SMOLLM2 = "smollm2:135m"

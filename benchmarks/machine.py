@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 
 from kaiwa.engines.native import _native
-from kaiwa.runtime.planning import cache_bytes_per_token
+from kaiwa.runtime.loading.planning import cache_bytes_per_token
 from kaiwa.weights.open import open_checkpoint
 
 BANDWIDTH_BYTES = 512_000_000

@@ -16,7 +16,7 @@ import numpy as np
 from kaiwa import __version__
 from kaiwa.engines.engine import Slice
 from kaiwa.engines.native.engine import NativeEngine, load
-from kaiwa.runtime.contenders import Loaded, Make, Run, Task
+from kaiwa.runtime.measuring.contenders import Loaded, Make, Run, Task
 from kaiwa.sampling import Sampling
 from kaiwa.weights.open import open_checkpoint
 

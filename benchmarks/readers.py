@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from kaiwa import __version__
-from kaiwa.runtime.contenders import Loaded, Make, Run, Task
 from kaiwa.runtime.llm import LLM
+from kaiwa.runtime.measuring.contenders import Loaded, Make, Run, Task
 
 NEW_TOKENS = 40
 """What a second turn adds to the first and its answer."""

@@ -17,7 +17,7 @@ from statistics import median
 import racers
 import readers
 from kaiwa.engines.native.threads import choose
-from kaiwa.runtime.contenders import Contender, Make, Speeds, Task
+from kaiwa.runtime.measuring.contenders import Contender, Make, Speeds, Task
 from kaiwa.weights import hub
 from racers import prompt
 

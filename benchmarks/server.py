@@ -27,7 +27,7 @@ from statistics import median
 import light_client
 import racers
 from kaiwa.engines.native.threads import choose
-from kaiwa.runtime.contenders import Contender, Task
+from kaiwa.runtime.measuring.contenders import Contender, Task
 from kaiwa.weights import hub
 
 MODEL = "smollm2:135m"

@@ -28,10 +28,10 @@ from pathlib import Path
 from kaiwa.chat.model import ChatModel
 from kaiwa.errors import EngineCrashed
 from kaiwa.events import Finished
-from kaiwa.runtime.admission import Load
-from kaiwa.runtime.pool import ModelPool
-from kaiwa.runtime.process import ModelProcess, in_child
-from kaiwa.runtime.shelf import State
+from kaiwa.runtime.pool.admission import Load
+from kaiwa.runtime.pool.model_pool import ModelPool
+from kaiwa.runtime.pool.shelf import State
+from kaiwa.runtime.process.model_process import ModelProcess, in_child
 
 QUESTIONS = ("Hello", "Tell me a long story.", "Why is the sky blue?", "x" * 2000)
 MAX_PAUSE_S = 0.2

@@ -16,15 +16,15 @@ import httpx2
 import uvicorn
 from websockets.sync.client import connect
 
-from kaiwa.apps.chat_state import ChatState
 from kaiwa.apps.definition import Definition
 from kaiwa.apps.gateway.asgi import Gateway
 from kaiwa.apps.gateway.loopback import LOOPBACK
 from kaiwa.apps.protocol.events import EVENT
 from kaiwa.apps.protocol.frames import PROTOCOL_VERSION
-from kaiwa.apps.service import Service
 from kaiwa.apps.serving import Settings, listen
 from kaiwa.apps.storage.catalog import text_of
+from kaiwa.apps.work.chat_state import ChatState
+from kaiwa.apps.work.service import Service
 
 PATIENCE_S = 15.0
 

@@ -12,8 +12,8 @@ from typing import Any
 import tool_models
 from kaiwa.errors import UnusableFile
 from kaiwa.events import Progress
-from kaiwa.runtime.budget import Budget, current_budget
 from kaiwa.runtime.llm import LLM
+from kaiwa.runtime.loading.budget import Budget, current_budget
 from small_model import echoes, model, says
 
 OnProgress = Callable[[Progress], None]

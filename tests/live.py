@@ -14,9 +14,9 @@ from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
 
 from kaiwa.engines.scripted import ScriptedEngine
-from kaiwa.runtime.admission import Load, ready
 from kaiwa.runtime.llm import LLM
-from kaiwa.runtime.pool import ModelPool
+from kaiwa.runtime.pool.admission import Load, ready
+from kaiwa.runtime.pool.model_pool import ModelPool
 from kaiwa.server.app import create_app
 from kaiwa.server.run import Running
 from kaiwa.server.settings import ServerSettings

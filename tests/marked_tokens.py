@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kaiwa.text.prompt import RenderedPrompt
-from kaiwa.text.special_tokens import SpecialToken, SpecialTokens
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.templates.prompt import RenderedPrompt
+from kaiwa.text.tokens.special_tokens import SpecialToken, SpecialTokens
+from kaiwa.text.tokens.tokenizer import Tokenizer
 
 END = 256
 

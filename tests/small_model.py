@@ -8,9 +8,9 @@ from typing import Any
 
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.runtime.llm import LLM
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.special_tokens import SpecialToken, SpecialTokens
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.special_tokens import SpecialToken, SpecialTokens
+from kaiwa.text.tokens.tokenizer import Tokenizer
 
 START, END = 256, 257
 CHATML = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.runtime.llm import LLM
-from kaiwa.text.chat_template import ChatTemplate
+from kaiwa.text.templates.chat_template import ChatTemplate
 from marked_tokens import END, ids_of, tokenizer
 
 MARKERS = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>")

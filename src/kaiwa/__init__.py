@@ -15,19 +15,58 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kaiwa import errors as errors
-    from kaiwa.apps.actions import Action as Action
     from kaiwa.apps.app import App as App
-    from kaiwa.apps.ask import AskActionMessage as AskActionMessage
-    from kaiwa.apps.ask import AskElementMessage as AskElementMessage
-    from kaiwa.apps.ask import AskFileMessage as AskFileMessage
-    from kaiwa.apps.ask import AskFileResponse as AskFileResponse
-    from kaiwa.apps.ask import AskUserMessage as AskUserMessage
     from kaiwa.apps.asynchrony import make_async as make_async
     from kaiwa.apps.asynchrony import run_sync as run_sync
     from kaiwa.apps.asynchrony import sleep as sleep
     from kaiwa.apps.cache import cache as cache
     from kaiwa.apps.chat_context import chat_context as chat_context
-    from kaiwa.apps.chat_settings import ChatSettings as ChatSettings
+    from kaiwa.apps.content.actions import Action as Action
+    from kaiwa.apps.content.ask import AskActionMessage as AskActionMessage
+    from kaiwa.apps.content.ask import AskElementMessage as AskElementMessage
+    from kaiwa.apps.content.ask import AskFileMessage as AskFileMessage
+    from kaiwa.apps.content.ask import AskFileResponse as AskFileResponse
+    from kaiwa.apps.content.ask import AskUserMessage as AskUserMessage
+    from kaiwa.apps.content.chat_settings import ChatSettings as ChatSettings
+    from kaiwa.apps.content.elements import Audio as Audio
+    from kaiwa.apps.content.elements import CustomElement as CustomElement
+    from kaiwa.apps.content.elements import Dataframe as Dataframe
+    from kaiwa.apps.content.elements import Element as Element
+    from kaiwa.apps.content.elements import File as File
+    from kaiwa.apps.content.elements import Image as Image
+    from kaiwa.apps.content.elements import Pdf as Pdf
+    from kaiwa.apps.content.elements import Plotly as Plotly
+    from kaiwa.apps.content.elements import Pyplot as Pyplot
+    from kaiwa.apps.content.elements import Text as Text
+    from kaiwa.apps.content.elements import Video as Video
+    from kaiwa.apps.content.feedback import Feedback as Feedback
+    from kaiwa.apps.content.message import ErrorMessage as ErrorMessage
+    from kaiwa.apps.content.message import Message as Message
+    from kaiwa.apps.content.modes import Mode as Mode
+    from kaiwa.apps.content.modes import ModeOption as ModeOption
+    from kaiwa.apps.content.reply import reply as reply
+    from kaiwa.apps.content.sidebar import ElementSidebar as ElementSidebar
+    from kaiwa.apps.content.starters import ChatProfile as ChatProfile
+    from kaiwa.apps.content.starters import Starter as Starter
+    from kaiwa.apps.content.starters import StarterCategory as StarterCategory
+    from kaiwa.apps.content.step import Step as Step
+    from kaiwa.apps.content.step_decorator import step as step
+    from kaiwa.apps.content.task_list import Task as Task
+    from kaiwa.apps.content.task_list import TaskList as TaskList
+    from kaiwa.apps.content.task_list import TaskStatus as TaskStatus
+    from kaiwa.apps.content.widgets import Checkbox as Checkbox
+    from kaiwa.apps.content.widgets import DatePicker as DatePicker
+    from kaiwa.apps.content.widgets import MultiSelect as MultiSelect
+    from kaiwa.apps.content.widgets import NumberInput as NumberInput
+    from kaiwa.apps.content.widgets import RadioGroup as RadioGroup
+    from kaiwa.apps.content.widgets import Select as Select
+    from kaiwa.apps.content.widgets import Slider as Slider
+    from kaiwa.apps.content.widgets import Switch as Switch
+    from kaiwa.apps.content.widgets import Tab as Tab
+    from kaiwa.apps.content.widgets import Tags as Tags
+    from kaiwa.apps.content.widgets import TextInput as TextInput
+    from kaiwa.apps.content.window import CopilotFunction as CopilotFunction
+    from kaiwa.apps.content.window import send_window_message as send_window_message
     from kaiwa.apps.context import context as context
     from kaiwa.apps.decorators import action_callback as action_callback
     from kaiwa.apps.decorators import author_rename as author_rename
@@ -51,48 +90,9 @@ if TYPE_CHECKING:
     from kaiwa.apps.decorators import set_starter_categories as set_starter_categories
     from kaiwa.apps.decorators import set_starters as set_starters
     from kaiwa.apps.definition import Uploads as Uploads
-    from kaiwa.apps.elements import Audio as Audio
-    from kaiwa.apps.elements import CustomElement as CustomElement
-    from kaiwa.apps.elements import Dataframe as Dataframe
-    from kaiwa.apps.elements import Element as Element
-    from kaiwa.apps.elements import File as File
-    from kaiwa.apps.elements import Image as Image
-    from kaiwa.apps.elements import Pdf as Pdf
-    from kaiwa.apps.elements import Plotly as Plotly
-    from kaiwa.apps.elements import Pyplot as Pyplot
-    from kaiwa.apps.elements import Text as Text
-    from kaiwa.apps.elements import Video as Video
-    from kaiwa.apps.feedback import Feedback as Feedback
-    from kaiwa.apps.message import ErrorMessage as ErrorMessage
-    from kaiwa.apps.message import Message as Message
     from kaiwa.apps.model import Model as Model
-    from kaiwa.apps.modes import Mode as Mode
-    from kaiwa.apps.modes import ModeOption as ModeOption
-    from kaiwa.apps.reply import reply as reply
-    from kaiwa.apps.sidebar import ElementSidebar as ElementSidebar
-    from kaiwa.apps.starters import ChatProfile as ChatProfile
-    from kaiwa.apps.starters import Starter as Starter
-    from kaiwa.apps.starters import StarterCategory as StarterCategory
-    from kaiwa.apps.step import Step as Step
-    from kaiwa.apps.step_decorator import step as step
-    from kaiwa.apps.task_list import Task as Task
-    from kaiwa.apps.task_list import TaskList as TaskList
-    from kaiwa.apps.task_list import TaskStatus as TaskStatus
     from kaiwa.apps.user import User as User
     from kaiwa.apps.user_session import user_session as user_session
-    from kaiwa.apps.widgets import Checkbox as Checkbox
-    from kaiwa.apps.widgets import DatePicker as DatePicker
-    from kaiwa.apps.widgets import MultiSelect as MultiSelect
-    from kaiwa.apps.widgets import NumberInput as NumberInput
-    from kaiwa.apps.widgets import RadioGroup as RadioGroup
-    from kaiwa.apps.widgets import Select as Select
-    from kaiwa.apps.widgets import Slider as Slider
-    from kaiwa.apps.widgets import Switch as Switch
-    from kaiwa.apps.widgets import Tab as Tab
-    from kaiwa.apps.widgets import Tags as Tags
-    from kaiwa.apps.widgets import TextInput as TextInput
-    from kaiwa.apps.window import CopilotFunction as CopilotFunction
-    from kaiwa.apps.window import send_window_message as send_window_message
     from kaiwa.chat.tools import arun_tools as arun_tools
     from kaiwa.chat.tools import run_tools as run_tools
     from kaiwa.compat.transformers.generation_config import GenerationConfig as GenerationConfig
@@ -129,20 +129,20 @@ _PUBLIC = {
     "Reply": "kaiwa.events",
     "TextDelta": "kaiwa.events",
     "Usage": "kaiwa.events",
-    "Action": "kaiwa.apps.actions",
+    "Action": "kaiwa.apps.content.actions",
     "App": "kaiwa.apps.app",
     "Uploads": "kaiwa.apps.definition",
-    "AskActionMessage": "kaiwa.apps.ask",
-    "AskElementMessage": "kaiwa.apps.ask",
-    "AskFileMessage": "kaiwa.apps.ask",
-    "AskFileResponse": "kaiwa.apps.ask",
-    "AskUserMessage": "kaiwa.apps.ask",
+    "AskActionMessage": "kaiwa.apps.content.ask",
+    "AskElementMessage": "kaiwa.apps.content.ask",
+    "AskFileMessage": "kaiwa.apps.content.ask",
+    "AskFileResponse": "kaiwa.apps.content.ask",
+    "AskUserMessage": "kaiwa.apps.content.ask",
     "make_async": "kaiwa.apps.asynchrony",
     "run_sync": "kaiwa.apps.asynchrony",
     "sleep": "kaiwa.apps.asynchrony",
     "cache": "kaiwa.apps.cache",
     "chat_context": "kaiwa.apps.chat_context",
-    "ChatSettings": "kaiwa.apps.chat_settings",
+    "ChatSettings": "kaiwa.apps.content.chat_settings",
     "context": "kaiwa.apps.context",
     "action_callback": "kaiwa.apps.decorators",
     "author_rename": "kaiwa.apps.decorators",
@@ -165,48 +165,48 @@ _PUBLIC = {
     "set_chat_profiles": "kaiwa.apps.decorators",
     "set_starter_categories": "kaiwa.apps.decorators",
     "set_starters": "kaiwa.apps.decorators",
-    "Audio": "kaiwa.apps.elements",
-    "CustomElement": "kaiwa.apps.elements",
-    "Dataframe": "kaiwa.apps.elements",
-    "Element": "kaiwa.apps.elements",
-    "File": "kaiwa.apps.elements",
-    "Image": "kaiwa.apps.elements",
-    "Pdf": "kaiwa.apps.elements",
-    "Plotly": "kaiwa.apps.elements",
-    "Pyplot": "kaiwa.apps.elements",
-    "Text": "kaiwa.apps.elements",
-    "Video": "kaiwa.apps.elements",
-    "Feedback": "kaiwa.apps.feedback",
-    "ErrorMessage": "kaiwa.apps.message",
-    "Message": "kaiwa.apps.message",
+    "Audio": "kaiwa.apps.content.elements",
+    "CustomElement": "kaiwa.apps.content.elements",
+    "Dataframe": "kaiwa.apps.content.elements",
+    "Element": "kaiwa.apps.content.elements",
+    "File": "kaiwa.apps.content.elements",
+    "Image": "kaiwa.apps.content.elements",
+    "Pdf": "kaiwa.apps.content.elements",
+    "Plotly": "kaiwa.apps.content.elements",
+    "Pyplot": "kaiwa.apps.content.elements",
+    "Text": "kaiwa.apps.content.elements",
+    "Video": "kaiwa.apps.content.elements",
+    "Feedback": "kaiwa.apps.content.feedback",
+    "ErrorMessage": "kaiwa.apps.content.message",
+    "Message": "kaiwa.apps.content.message",
     "Model": "kaiwa.apps.model",
-    "Mode": "kaiwa.apps.modes",
-    "ModeOption": "kaiwa.apps.modes",
-    "reply": "kaiwa.apps.reply",
-    "ElementSidebar": "kaiwa.apps.sidebar",
-    "ChatProfile": "kaiwa.apps.starters",
-    "Starter": "kaiwa.apps.starters",
-    "StarterCategory": "kaiwa.apps.starters",
-    "Step": "kaiwa.apps.step",
-    "step": "kaiwa.apps.step_decorator",
-    "Task": "kaiwa.apps.task_list",
-    "TaskList": "kaiwa.apps.task_list",
-    "TaskStatus": "kaiwa.apps.task_list",
+    "Mode": "kaiwa.apps.content.modes",
+    "ModeOption": "kaiwa.apps.content.modes",
+    "reply": "kaiwa.apps.content.reply",
+    "ElementSidebar": "kaiwa.apps.content.sidebar",
+    "ChatProfile": "kaiwa.apps.content.starters",
+    "Starter": "kaiwa.apps.content.starters",
+    "StarterCategory": "kaiwa.apps.content.starters",
+    "Step": "kaiwa.apps.content.step",
+    "step": "kaiwa.apps.content.step_decorator",
+    "Task": "kaiwa.apps.content.task_list",
+    "TaskList": "kaiwa.apps.content.task_list",
+    "TaskStatus": "kaiwa.apps.content.task_list",
     "User": "kaiwa.apps.user",
     "user_session": "kaiwa.apps.user_session",
-    "Checkbox": "kaiwa.apps.widgets",
-    "DatePicker": "kaiwa.apps.widgets",
-    "MultiSelect": "kaiwa.apps.widgets",
-    "NumberInput": "kaiwa.apps.widgets",
-    "RadioGroup": "kaiwa.apps.widgets",
-    "Select": "kaiwa.apps.widgets",
-    "Slider": "kaiwa.apps.widgets",
-    "Switch": "kaiwa.apps.widgets",
-    "Tab": "kaiwa.apps.widgets",
-    "Tags": "kaiwa.apps.widgets",
-    "TextInput": "kaiwa.apps.widgets",
-    "CopilotFunction": "kaiwa.apps.window",
-    "send_window_message": "kaiwa.apps.window",
+    "Checkbox": "kaiwa.apps.content.widgets",
+    "DatePicker": "kaiwa.apps.content.widgets",
+    "MultiSelect": "kaiwa.apps.content.widgets",
+    "NumberInput": "kaiwa.apps.content.widgets",
+    "RadioGroup": "kaiwa.apps.content.widgets",
+    "Select": "kaiwa.apps.content.widgets",
+    "Slider": "kaiwa.apps.content.widgets",
+    "Switch": "kaiwa.apps.content.widgets",
+    "Tab": "kaiwa.apps.content.widgets",
+    "Tags": "kaiwa.apps.content.widgets",
+    "TextInput": "kaiwa.apps.content.widgets",
+    "CopilotFunction": "kaiwa.apps.content.window",
+    "send_window_message": "kaiwa.apps.content.window",
 }
 
 __all__ = [*sorted([*_PUBLIC, "errors"])]

@@ -8,8 +8,8 @@ import pytest
 
 from kaiwa.apps.app_file import load_app
 from kaiwa.apps.protocol.frames import Reloaded
-from kaiwa.apps.reloading import Watcher
 from kaiwa.apps.testing import AppTester
+from kaiwa.apps.work.reloading import Watcher
 from kaiwa.errors import InvalidApp
 
 GOOD = """

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from kaiwa.apps.builtin import make_app
 from kaiwa.apps.testing import AppTester
-from kaiwa.runtime.loading import DEFAULT_MODEL
+from kaiwa.runtime.loading.loader import DEFAULT_MODEL
 
 
 def test_the_built_in_app_offers_models_and_sampling() -> None:

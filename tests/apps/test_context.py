@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import kaiwa as kw
+from kaiwa.apps.content.widgets import Switch
 from kaiwa.apps.testing import AppTester
-from kaiwa.apps.widgets import Switch
 from kaiwa.errors import InvalidOption, NoChat
 
 

@@ -9,7 +9,7 @@ import kaiwa as kw
 from kaiwa.apps.definition import as_default
 from kaiwa.apps.testing import AppTester
 from kaiwa.events import Progress
-from kaiwa.runtime.admission import Admission, Load, PooledModel
+from kaiwa.runtime.pool.admission import Admission, Load, PooledModel
 from small_model import echoes, model, says
 
 

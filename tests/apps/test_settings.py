@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kaiwa as kw
-from kaiwa.apps import widgets as w
+from kaiwa.apps.content import widgets as w
 from kaiwa.apps.testing import AppTester
 from kaiwa.errors import InvalidOption, Refused
 

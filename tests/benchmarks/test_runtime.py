@@ -6,7 +6,7 @@ from pathlib import Path
 
 import readers
 import runtime as benchmark
-from kaiwa.runtime.contenders import Contender, Task
+from kaiwa.runtime.measuring.contenders import Contender, Task
 
 
 def test_readers_are_served(model_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import children
 import soak
-from kaiwa.runtime.process import in_child
+from kaiwa.runtime.process.model_process import in_child
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process holds is read from /proc")

@@ -1,4 +1,4 @@
-"""`kaiwa bench`: what it prints. How it measures is tested beside `kaiwa.runtime.bench`."""
+"""`kaiwa bench`: what it prints. How it measures is tested beside `kaiwa.runtime.measuring.bench`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from kaiwa.chat.model import ModelCard
 from kaiwa.cli.bench import table
 from kaiwa.cli.main import main
-from kaiwa.runtime.bench import Measured, Report
+from kaiwa.runtime.measuring.bench import Measured, Report
 
 CARD = ModelCard("tiny:1b", "llama", "Q4_0", "native (AVX2, 2 threads)", 1_100_000_000, 2048, 640_000_000, 46_000_000)
 OURS = Measured("kaiwa", 0.25, 1900.0, 37.5, 700_000_000)

@@ -86,7 +86,7 @@ def test_show_knows_a_path_from_a_name(capsys: pytest.CaptureFixture[str], tmp_p
 def test_show_says_that_a_model_does_not_fit(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kaiwa.runtime.loading.available_bytes", lambda: 1_000)
+    monkeypatch.setattr("kaiwa.runtime.loading.loader.available_bytes", lambda: 1_000)
     out = told(capsys, "show", str(TINY))[1]
     assert "memory    does not fit now: " in out
     assert "problem" in json.loads(told(capsys, "show", str(TINY), "--json")[1])["memory"]

@@ -23,8 +23,8 @@ import kaiwa as kw
 from kaiwa.engines.llama_cpp import LlamaCppModel
 from kaiwa.errors import ContextOverflow, EngineCrashed, InvalidOption, TemplateError, UnsupportedModel
 from kaiwa.events import Finished, TextDelta
-from kaiwa.runtime.pool import ModelPool
-from kaiwa.runtime.process import in_child
+from kaiwa.runtime.pool.model_pool import ModelPool
+from kaiwa.runtime.process.model_process import in_child
 from required import absent
 
 PATIENCE_S = 30

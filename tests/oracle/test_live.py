@@ -15,7 +15,7 @@ from transformers.utils import logging
 from distributions import kl_divergence, log_softmax
 from driving import continue_greedily, loaded, start
 from gguf_reference import write_checkpoint
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.tokens.tokenizer import Tokenizer
 from kaiwa.weights.open import open_checkpoint
 from smollm2 import load_reference, tokenize
 from tiny_models import NUM_GREEDY_TOKENS, TINY_MODELS, logits_of, make_prompt

@@ -12,9 +12,9 @@ import pytest
 import llama_cpp_models
 from conversations import CONVERSATIONS, TOOLS
 from kaiwa.errors import TemplateError, UnsupportedFormat
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.special_tokens import SpecialToken, SpecialTokens
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.special_tokens import SpecialToken, SpecialTokens
+from kaiwa.text.tokens.tokenizer import Tokenizer
 from kaiwa.weights import gguf
 from mixed_lines import mixed_lines
 from transformers_text import BOS, EOS, render, smollm2_ids

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import llama_cpp_models
-from kaiwa.text.answer_format import AnswerFormat
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.special_tokens import SpecialTokens
+from kaiwa.text.answers.answer_format import AnswerFormat
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.special_tokens import SpecialTokens
 from kaiwa.text.tool import Tool
 from text.answers import calls_of, parse
 

@@ -37,8 +37,8 @@ from kaiwa.engines.engine import Slice
 from kaiwa.engines.torch.engine import TorchEngine
 from kaiwa.engines.torch.loading import load
 from kaiwa.errors import ContextOverflow, InvalidOption, OutOfMemory, UnsupportedFormat, UnsupportedModel, UnusableFile
-from kaiwa.runtime.pool import ModelPool
-from kaiwa.runtime.process import isolated
+from kaiwa.runtime.pool.model_pool import ModelPool
+from kaiwa.runtime.process.model_process import isolated
 from kaiwa.sampling import Sampling
 from tiny_models import SMALL, TINY_MODELS, make_prompt, spread_weights
 

@@ -14,8 +14,9 @@ import kaiwa as kw
 from kaiwa.cli.main import main
 from kaiwa.errors import InvalidOption, OutOfMemory
 from kaiwa.events import Progress
-from kaiwa.runtime import loading, quality
-from kaiwa.runtime.quality import QualityReport, compare
+from kaiwa.runtime.loading import loader
+from kaiwa.runtime.measuring import quality
+from kaiwa.runtime.measuring.quality import QualityReport, compare
 from unquantized import write_unquantized
 
 LARGEST_TENSOR_BYTES = 49_152 * 576 * 2
@@ -139,11 +140,11 @@ def test_memory_never_holds_more_than_the_result_and_a_tensor(folders: tuple[Pat
 def test_what_does_not_fit_is_refused_and_what_would_is_said(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "available_bytes", lambda: 200_000_000)
+    monkeypatch.setattr(loader, "available_bytes", lambda: 200_000_000)
     with pytest.raises(OutOfMemory, match="269 MB weights") as caught:
         kw.LLM(folders[0])
     assert caught.value.hint == 'load it with quantization="int8": its weights then take 143 MB'
-    monkeypatch.setattr(loading, "available_bytes", lambda: 130_000_000)
+    monkeypatch.setattr(loader, "available_bytes", lambda: 130_000_000)
     with pytest.raises(OutOfMemory, match="143 MB weights") as caught:
         kw.LLM(folders[0], quantization="int8")
     assert 'quantization="int4"' in caught.value.hint

@@ -13,8 +13,8 @@ import pytest
 import kaiwa as kw
 from kaiwa.errors import EngineCrashed
 from kaiwa.events import Progress
-from kaiwa.runtime.pool import ModelPool
-from kaiwa.runtime.process import ModelProcess, in_child, in_process
+from kaiwa.runtime.pool.model_pool import ModelPool
+from kaiwa.runtime.process.model_process import ModelProcess, in_child, in_process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no socket pairs to hand to a process")
 QUESTION = "Hey, can you explain gravity to me?"

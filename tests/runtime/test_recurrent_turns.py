@@ -9,7 +9,7 @@ import numpy as np
 from driving import GREEDY, continue_greedily, loaded, next_token, start
 from kaiwa.engines.engine import Engine
 from kaiwa.engines.native.states import CHECKPOINT_MARGIN
-from kaiwa.runtime.prefix_cache import PrefixCache
+from kaiwa.runtime.prefixes.prefix_cache import PrefixCache
 
 HYBRID = Path(__file__).parents[1] / "golden" / "families" / "qwen3.5"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaiwa.runtime.process import at
+from kaiwa.runtime.process.model_process import at
 from live import MODEL, Live, serve
 from small_model import echoes, says
 

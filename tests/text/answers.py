@@ -15,9 +15,9 @@ from kaiwa.events import (
     ToolCallDelta,
     ToolCallStarted,
 )
-from kaiwa.text.answer_format import AnswerFormat
-from kaiwa.text.reasoning import KNOWN
-from kaiwa.text.stream_parser import StreamParser
+from kaiwa.text.answers.answer_format import AnswerFormat
+from kaiwa.text.answers.reasoning import KNOWN
+from kaiwa.text.answers.stream_parser import StreamParser
 from kaiwa.text.tool import Tool
 from kaiwa.text.tool_formats import gemma4, harmony, hermes, llama3_json, mistral, qwen3_coder
 

@@ -13,10 +13,10 @@ from driving import loaded
 from kaiwa.engines.engine import Engine, Slice
 from kaiwa.engines.scripted import ScriptedEngine
 from kaiwa.sampling import Sampling
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.grammar import Grammar
-from kaiwa.text.grammars import Grammars
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.constraints.grammar import Grammar
+from kaiwa.text.constraints.grammars import Grammars
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.tokenizer import Tokenizer
 from kaiwa.weights.open import open_checkpoint
 from marked_tokens import END, tokenizer
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from conversations import TOOLS, assistant, system, user
 from kaiwa.errors import TemplateError
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.tokenizer import Tokenizer
 from tiny_vocabularies import CONTROL, USER_DEFINED, byte_level
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "text"

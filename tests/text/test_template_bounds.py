@@ -9,9 +9,9 @@ import pytest
 
 from conversations import user
 from kaiwa.errors import TemplateError
-from kaiwa.text import budget
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.special_tokens import SpecialTokens
+from kaiwa.text.templates import budget
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.special_tokens import SpecialTokens
 
 MAX_SECONDS = 2.0  # of the processor, with reading the source and counting the memory
 SHORT_SECONDS = 0.25

@@ -9,11 +9,12 @@ import pytest
 
 from answers import ARGUMENTS, SAMPLES, WEATHER, calls_of, parse, text_of
 from kaiwa.errors import TemplateError
-from kaiwa.text import reasoning, tool_formats
-from kaiwa.text.answer_format import AnswerFormat
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.decoder import Decoder
-from kaiwa.text.special_tokens import SpecialTokens
+from kaiwa.text import tool_formats
+from kaiwa.text.answers import reasoning
+from kaiwa.text.answers.answer_format import AnswerFormat
+from kaiwa.text.answers.decoder import Decoder
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.special_tokens import SpecialTokens
 from marked_tokens import ids_of, tokenizer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "text"

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaiwa.apps.app import App
-from kaiwa.apps.chat_settings import ChatSettings
+from kaiwa.apps.content.chat_settings import ChatSettings
+from kaiwa.apps.content.reply import reply
+from kaiwa.apps.content.widgets import InputWidget, Select, Slider, TextInput
 from kaiwa.apps.context import current
 from kaiwa.apps.definition import as_default
 from kaiwa.apps.languages import Text, in_language
 from kaiwa.apps.model import Model
-from kaiwa.apps.reply import reply
 from kaiwa.apps.user_session import user_session
-from kaiwa.apps.widgets import InputWidget, Select, Slider, TextInput
 from kaiwa.sampling import Sampling
 
 MAX_ANSWER_TOKENS = 4096
@@ -57,7 +57,7 @@ _SYSTEM_HINT = {"en": "How the model shall behave", "ja": "モデルにどう振
 
 def make_app() -> App:
     """The app, with the models that are there now."""
-    from kaiwa.runtime.loading import DEFAULT_MODEL
+    from kaiwa.runtime.loading.loader import DEFAULT_MODEL
     from kaiwa.weights import hub
 
     app = App("Kaiwa", description=_DESCRIPTION)

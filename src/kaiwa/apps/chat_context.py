@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from kaiwa.apps.content.message import Message
 from kaiwa.apps.context import current
-from kaiwa.apps.message import Message
 
 _ROLES = {"user_message": "user", "assistant_message": "assistant", "system_message": "system"}
 

@@ -6,11 +6,11 @@ import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from kaiwa.apps.emitter import Emitter
+from kaiwa.apps.content.emitter import Emitter
 from kaiwa.apps.protocol.events import Event
-from kaiwa.apps.session import Session
 from kaiwa.apps.storage.entries import Entry
 from kaiwa.apps.storage.growth import Growth
+from kaiwa.apps.work.session import Session
 from kaiwa.errors import Cancelled, NoChat
 
 

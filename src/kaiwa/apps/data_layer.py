@@ -11,12 +11,12 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from kaiwa.apps.calling import Calling
-from kaiwa.apps.chat_state import ChatState
-from kaiwa.apps.feedback import Feedback
+from kaiwa.apps.content.feedback import Feedback
 from kaiwa.apps.protocol import events as e
 from kaiwa.apps.storage.log import Written
 from kaiwa.apps.thread import message_dict, step_dict
+from kaiwa.apps.work.calling import Calling
+from kaiwa.apps.work.chat_state import ChatState
 
 METHODS = (
     "create_step",

@@ -13,8 +13,8 @@ from kaiwa.apps.languages import Text
 from kaiwa.errors import InvalidOption
 
 if TYPE_CHECKING:  # an app may have no models
-    from kaiwa.runtime.admission import Load
-    from kaiwa.runtime.pool import ModelPool
+    from kaiwa.runtime.pool.admission import Load
+    from kaiwa.runtime.pool.model_pool import ModelPool
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,18 +6,18 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from kaiwa.apps.content.loading_step import LoadingStep
 from kaiwa.apps.context import CURRENT
 from kaiwa.apps.definition import default_app
-from kaiwa.apps.loading_step import LoadingStep
 from kaiwa.chat.reply import collect
 from kaiwa.errors import NoChat
 from kaiwa.events import Event, Reply
 from kaiwa.messages import Conversation
-from kaiwa.runtime.shelf import State
+from kaiwa.runtime.pool.shelf import State
 
 if TYPE_CHECKING:  # nothing is loaded before somebody needs it
-    from kaiwa.runtime.admission import Load, PooledModel
-    from kaiwa.runtime.pool import ModelPool
+    from kaiwa.runtime.pool.admission import Load, PooledModel
+    from kaiwa.runtime.pool.model_pool import ModelPool
 
 
 class Model:

@@ -107,9 +107,9 @@ async def _serve(
 
     from kaiwa.apps.gateway.asgi import Gateway
     from kaiwa.apps.gateway.loopback import LOOPBACK
-    from kaiwa.apps.reloading import Watcher
-    from kaiwa.apps.service import Service
-    from kaiwa.runtime.process import in_child
+    from kaiwa.apps.work.reloading import Watcher
+    from kaiwa.apps.work.service import Service
+    from kaiwa.runtime.process.model_process import in_child
 
     service = Service(app, folder, database_url=settings.database_url, load_model=in_child)
     is_local = is_loopback(settings.host)

@@ -14,20 +14,20 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from kaiwa.apps.app_file import load_app
-from kaiwa.apps.chat_state import ChatState
 from kaiwa.apps.definition import Definition
-from kaiwa.apps.desk import Desk
-from kaiwa.apps.ids import new_id
-from kaiwa.apps.page import Identity, Page
-from kaiwa.apps.pages import Pages
 from kaiwa.apps.protocol import commands as c
 from kaiwa.apps.protocol.events import RunFinished, RunStarted
 from kaiwa.apps.protocol.frames import PROTOCOL_VERSION, Accepted, Events, Frame, Rejected, Toast, Welcome
 from kaiwa.apps.protocol.records import Ask, Element, Message, Step
-from kaiwa.apps.service import Service
 from kaiwa.apps.storage.catalog import text_of
 from kaiwa.apps.storage.entries import KeepFile
 from kaiwa.apps.user import User
+from kaiwa.apps.work.chat_state import ChatState
+from kaiwa.apps.work.desk import Desk
+from kaiwa.apps.work.ids import new_id
+from kaiwa.apps.work.page import Identity, Page
+from kaiwa.apps.work.pages import Pages
+from kaiwa.apps.work.service import Service
 from kaiwa.closing import Closing
 from kaiwa.errors import Refused
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kaiwa.apps.chat_settings import plain
-from kaiwa.apps.chat_state import ChatState
+from kaiwa.apps.content.chat_settings import plain
 from kaiwa.apps.protocol.records import Chat, Message, Step
-from kaiwa.apps.session import Session
 from kaiwa.apps.storage.catalog import text_of
+from kaiwa.apps.work.chat_state import ChatState
+from kaiwa.apps.work.session import Session
 
 
 def thread_of(session: Session, chat: Chat | None, state: ChatState) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from kaiwa.apps.context import current
-from kaiwa.apps.session import Session
+from kaiwa.apps.work.session import Session
 from kaiwa.errors import InvalidOption
 
 T = TypeVar("T")

@@ -11,16 +11,16 @@ from kaiwa.cli.main import positive
 from kaiwa.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from kaiwa.runtime.bench import Measured, Report
-    from kaiwa.runtime.quality import Quality, QualityReport
+    from kaiwa.runtime.measuring.bench import Measured, Report
+    from kaiwa.runtime.measuring.quality import Quality, QualityReport
 
 SUMMARY = "Measure a model's speed and memory here, or what quantizing costs."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    from kaiwa.runtime.bench import PEERS
-    from kaiwa.runtime.loading import DEFAULT_MODEL
+    from kaiwa.runtime.loading.loader import DEFAULT_MODEL
+    from kaiwa.runtime.measuring.bench import PEERS
     from kaiwa.weights.quantize import RECIPES
 
     parser.add_argument(
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The report for programs, and for people."""
-    from kaiwa.runtime.bench import measure
+    from kaiwa.runtime.measuring.bench import measure
 
     if arguments.reference is not None:
         raise InvalidOption("--reference is for --quality only", hint="add --quality, or leave --reference out")
@@ -67,7 +67,7 @@ def _measure(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def _compare(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The report for programs, and for people."""
-    from kaiwa.runtime.quality import compare
+    from kaiwa.runtime.measuring.quality import compare
 
     if arguments.against is not None:
         raise InvalidOption("--quality measures no speed beside others", hint="leave --quality or --against out")

@@ -39,7 +39,7 @@ class Request:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    from kaiwa.runtime.loading import DEFAULT_MODEL, ENGINES
+    from kaiwa.runtime.loading.loader import DEFAULT_MODEL, ENGINES
     from kaiwa.terminal.options_help import options_help
 
     parser.usage = "kaiwa chat [MODEL] [ADDRESS] [name=value …] [flags]"

@@ -14,7 +14,7 @@ SUMMARY = "Fetch a model, or bring it up to date."
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    from kaiwa.weights.hub_name import EXPECTED
+    from kaiwa.weights.huggingface.hub_name import EXPECTED
 
     parser.add_argument("model", metavar="MODEL", help=f"a short name (kaiwa models --known), or {EXPECTED}")
     parser.add_argument("--revision", metavar="NAME", help="a branch, a tag or a commit (default: main)")

@@ -13,7 +13,7 @@ from kaiwa.cli.main import add_engine_arguments, engine_options, positive
 from kaiwa.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from kaiwa.runtime.pool import ModelPool
+    from kaiwa.runtime.pool.model_pool import ModelPool
     from kaiwa.server.settings import ServerSettings
 
 SUMMARY = "Answer other programs over HTTP: OpenAI's and Anthropic's APIs."
@@ -24,7 +24,7 @@ _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    from kaiwa.runtime.loading import DEFAULT_MODEL, ENGINES
+    from kaiwa.runtime.loading.loader import DEFAULT_MODEL, ENGINES
     from kaiwa.server.settings import DEFAULT_HOST, DEFAULT_PORT, MAX_REQUESTS
 
     add = parser.add_argument
@@ -101,7 +101,7 @@ def named(words: list[str]) -> dict[str, str]:
 
     Raises `InvalidOption` for a name that is given twice.
     """
-    from kaiwa.runtime.loading import DEFAULT_MODEL
+    from kaiwa.runtime.loading.loader import DEFAULT_MODEL
 
     models: dict[str, str] = {}
     for word in words or [DEFAULT_MODEL]:
@@ -148,8 +148,8 @@ def _settings(arguments: argparse.Namespace) -> ServerSettings:
 
 def _pool(models: dict[str, str], arguments: argparse.Namespace) -> ModelPool:
     from kaiwa.chat.address import is_address
-    from kaiwa.runtime.pool import ModelPool
-    from kaiwa.runtime.process import isolated
+    from kaiwa.runtime.pool.model_pool import ModelPool
+    from kaiwa.runtime.process.model_process import isolated
 
     pool = ModelPool(max_models=arguments.max_models, memory_bytes=arguments.memory, keep_alive_s=arguments.keep_alive)
     here = {**engine_options(arguments), "engine": arguments.engine, "cache_dir": arguments.cache_dir}

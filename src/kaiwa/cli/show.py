@@ -56,7 +56,7 @@ def _find(name: str) -> tuple[Path, Model | None]:
 
 def _template(path: Path, description: Description) -> str:
     """The chat template's source, or "" where there is none or the tokenizer is of a kind that Kaiwa does not read."""
-    from kaiwa.text.tokenizer import Tokenizer
+    from kaiwa.text.tokens.tokenizer import Tokenizer
     from kaiwa.weights import gguf, gguf_files
 
     if description.kind == "GGUF":
@@ -70,7 +70,7 @@ def _template(path: Path, description: Description) -> str:
 def _to_dict(path: Path, model: Model | None, description: Description, template: str) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from kaiwa.runtime import engine_choice
+    from kaiwa.runtime.loading import engine_choice
 
     engine = engine_choice.choose(description)
     return {
@@ -87,7 +87,7 @@ def _to_dict(path: Path, model: Model | None, description: Description, template
 def _memory(path: Path) -> dict[str, int | str]:
     """What the model takes with the context that it would have now, or why it does not fit."""
     from kaiwa.errors import OutOfMemory
-    from kaiwa.runtime.loading import plan_of
+    from kaiwa.runtime.loading.loader import plan_of
 
     try:
         plan = plan_of(path)
@@ -110,7 +110,7 @@ def _memory_words(memory: Mapping[str, Any]) -> str:
 
 
 def _lines(path: Path, model: Model | None, description: Description, template: str) -> list[str]:
-    from kaiwa.runtime import engine_choice
+    from kaiwa.runtime.loading import engine_choice
     from kaiwa.terminal import words
     from kaiwa.terminal.table import aligned
 

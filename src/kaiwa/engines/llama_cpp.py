@@ -23,7 +23,7 @@ from kaiwa.errors import EngineCrashed, InvalidOption, RemoteFailed, Unsupported
 from kaiwa.events import Progress
 from kaiwa.extras import require
 from kaiwa.messages import Conversation
-from kaiwa.text.answer_format import no_place_for_tools
+from kaiwa.text.answers.answer_format import no_place_for_tools
 from kaiwa.weights import gguf
 
 _COMMAND = (sys.executable, "-m", "kaiwa.engines.llama_cpp_child")

@@ -8,11 +8,11 @@ from typing import Any
 
 from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.errors import InvalidOption, did_you_mean
-from kaiwa.text.answer_format import AnswerFormat
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.grammar import Grammar
-from kaiwa.text.grammars import Grammars
-from kaiwa.text.stream_parser import StreamParser
+from kaiwa.text.answers.answer_format import AnswerFormat
+from kaiwa.text.answers.stream_parser import StreamParser
+from kaiwa.text.constraints.grammar import Grammar
+from kaiwa.text.constraints.grammars import Grammars
+from kaiwa.text.templates.chat_template import ChatTemplate
 from kaiwa.text.tool import Tool, ToolChoice, read_choice, read_tools
 
 RESPONSE_FORMATS = ("text", "json_object", "json_schema")

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from kaiwa.engines.engine import Logprobs
 from kaiwa.events import Event, TokenLogprob, TokenLogprobs
-from kaiwa.text.decoder import Decoder
-from kaiwa.text.stop_strings import StopStrings
-from kaiwa.text.stream_parser import StreamParser
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.answers.decoder import Decoder
+from kaiwa.text.answers.stop_strings import StopStrings
+from kaiwa.text.answers.stream_parser import StreamParser
+from kaiwa.text.tokens.tokenizer import Tokenizer
 
 
 class AnswerText:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaiwa.chat.embedding import Embedding as Embedding
-from kaiwa.chat.embedding import of_length_1
+from kaiwa.chat.embedding import Embedding, of_length_1
 from kaiwa.engines.engine import Engine, EngineInfo, Pooling
 from kaiwa.errors import ContextOverflow, InvalidMessages, UnsupportedModel
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
+from kaiwa.chat.embedding import Embedding
 from kaiwa.chat.model import ModelCard
 from kaiwa.chat.tool_schema import ToolLike, schemas
 from kaiwa.closing import Closing
@@ -19,23 +20,23 @@ from kaiwa.engines.engine import Engine, Pooling
 from kaiwa.errors import InvalidMessages, InvalidOption, TemplateError
 from kaiwa.events import Progress, Reply
 from kaiwa.messages import Conversation, normalize
-from kaiwa.runtime import elsewhere, embedding
+from kaiwa.runtime import embedding
 from kaiwa.runtime.answer_shape import AnswerShape
 from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.batcher import Batcher, Batching
-from kaiwa.runtime.draft import Drafter
-from kaiwa.runtime.embedding import Embedding
-from kaiwa.runtime.loading import DEFAULT_MODEL, EngineOptions, Parts, load
+from kaiwa.runtime.guesses.draft import Drafter
+from kaiwa.runtime.loading import elsewhere
+from kaiwa.runtime.loading.loader import DEFAULT_MODEL, EngineOptions, Parts, load
 from kaiwa.runtime.loop import MAX_WAITING, Loop
-from kaiwa.runtime.prefix_store import PrefixStore
+from kaiwa.runtime.prefixes.prefix_store import PrefixStore
 from kaiwa.runtime.request import Constraint, Prompt, Reader, Request
 from kaiwa.runtime.stream import AsyncStream, NewRequest, Stream, collect
 from kaiwa.sampling import MAX_SEED, Sampling
-from kaiwa.text.answer_format import AnswerFormat
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.grammars import Grammars
-from kaiwa.text.stream_parser import StreamParser
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.answers.answer_format import AnswerFormat
+from kaiwa.text.answers.stream_parser import StreamParser
+from kaiwa.text.constraints.grammars import Grammars
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.tokens.tokenizer import Tokenizer
 
 
 class LLM(Closing):

@@ -14,9 +14,9 @@ from kaiwa.engines.engine import EngineInfo, Logprobs, Sampled, Slice
 from kaiwa.errors import ContextOverflow, InvalidMessages
 from kaiwa.events import Event, Finished, FinishReason, PromptProgress, Queued, ReasoningDelta, Timings, ToolCall, Usage
 from kaiwa.runtime.answer_text import AnswerText
-from kaiwa.runtime.draft import Drafter
+from kaiwa.runtime.guesses.draft import Drafter
+from kaiwa.runtime.guesses.speculation import Speculator
 from kaiwa.runtime.job import Job, State
-from kaiwa.runtime.speculation import Speculator
 from kaiwa.sampling import Sampling
 
 NO_SEQUENCE = -1

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kaiwa.runtime.pool import ModelPool
+from kaiwa.runtime.pool.model_pool import ModelPool
 from kaiwa.server import description, embeddings, gauges, health, models, tokens
 from kaiwa.server.access import Access
 from kaiwa.server.body import read

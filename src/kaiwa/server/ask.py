@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from kaiwa.chat.model import Events
 from kaiwa.messages import Conversation
-from kaiwa.runtime.admission import PooledModel
+from kaiwa.runtime.pool.admission import PooledModel
 from kaiwa.sampling import MAX_SEED
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kaiwa.runtime.memory import resident_bytes
+from kaiwa.runtime.loading.memory import resident_bytes
 from kaiwa.server.endpoint import Endpoint
 from kaiwa.server.metrics import MEDIA_TYPE, gauge_lines
 from kaiwa.server.serving import Serving

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kaiwa.runtime.room import ModelStatus
+from kaiwa.runtime.pool.room import ModelStatus
 from kaiwa.server.connection import while_connected
 from kaiwa.server.described import Described
 from kaiwa.server.endpoint import Endpoint, json_response

@@ -6,8 +6,8 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
-from kaiwa.runtime.admission import PooledModel
-from kaiwa.runtime.pool import ModelPool
+from kaiwa.runtime.pool.admission import PooledModel
+from kaiwa.runtime.pool.model_pool import ModelPool
 from kaiwa.server.ask import Ask
 from kaiwa.server.gate import Gate
 from kaiwa.server.measured import Waiting, measured

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kaiwa.errors import KaiwaError, UnsupportedFormat, UnsupportedModel
-from kaiwa.weights import gguf, gguf_files, hub_choice, safetensors
+from kaiwa.weights import gguf, gguf_files, safetensors
+from kaiwa.weights.huggingface import choice
 from kaiwa.weights.open import open_checkpoint
 
 _CONFIG = "config.json"
@@ -57,7 +58,7 @@ def _of_headers(path: Path, problem: str) -> Description:
         dtype = inner.get("dtype") or inner.get("torch_dtype") or config.get("torch_dtype") or ""
         return Description("safetensors", family, str(dtype), length if isinstance(length, int) else 0, 0, problem)
     file = gguf_files.find(path) or path
-    number_format = hub_choice.quantization_of(file.name)
+    number_format = choice.quantization_of(file.name)
     try:
         metadata = gguf.read_metadata(file)
     except KaiwaError:

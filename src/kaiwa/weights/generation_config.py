@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kaiwa.errors import InvalidOption
-from kaiwa.weights import file_kinds, hub_name, safetensors
+from kaiwa.weights import file_kinds, safetensors
+from kaiwa.weights.huggingface import hub_name
 
 FILE = "generation_config.json"
 
@@ -25,6 +26,6 @@ def read(name: str) -> dict[str, Any]:
             f"there is no file or folder {name}",
             hint=f"pass the path of a {FILE}, its folder, or a name on the hub: org/name",
         )
-    from kaiwa.weights import hub_models  # slow to import
+    from kaiwa.weights.huggingface import repositories  # slow to import
 
-    return safetensors.read_json(hub_models.fetch_file(repository, FILE), FILE)
+    return safetensors.read_json(repositories.fetch_file(repository, FILE), FILE)

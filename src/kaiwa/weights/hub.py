@@ -14,9 +14,10 @@ from typing import Any
 from kaiwa import paths
 from kaiwa.errors import ModelNotFound, did_you_mean
 from kaiwa.events import Progress
-from kaiwa.weights import file_kinds, hub_name, hub_receipt, short_names
-from kaiwa.weights.hub_name import HubName
-from kaiwa.weights.hub_receipt import Receipt
+from kaiwa.weights import file_kinds, short_names
+from kaiwa.weights.huggingface import hub_name, receipts
+from kaiwa.weights.huggingface.hub_name import HubName
+from kaiwa.weights.huggingface.receipts import Receipt
 from kaiwa.weights.packaged_file import PackagedFile
 
 DEFAULT_MODEL = "smollm2:135m"
@@ -71,7 +72,7 @@ def resolve(
         return name
     if name is None:
         raise _not_found(text, path)
-    receipt = hub_receipt.find(name)
+    receipt = receipts.find(name)
     if receipt is None or not receipt.is_whole():
         receipt = _fetch(name, token, on_progress)
     receipt.touch()
@@ -116,7 +117,7 @@ def known_names() -> list[str]:
 def installed() -> list[str]:
     """The names of what was fetched and is on disk, whole: short names of `MODELS`, and names on the hub."""
     packaged = [name for name, source in MODELS.items() if source.is_in(packaged_folder(name))]
-    return packaged + [receipt.name for receipt in hub_receipt.all_receipts() if receipt.is_whole()]
+    return packaged + [receipt.name for receipt in receipts.all_receipts() if receipt.is_whole()]
 
 
 def packaged_folder(name: str) -> Path:
@@ -127,7 +128,7 @@ def packaged_folder(name: str) -> Path:
 def receipt_of(model: str) -> Receipt | None:
     """The receipt of what was fetched under this short name or name on the hub."""
     name = _hub_name(model, None)
-    return hub_receipt.find(name) if isinstance(name, HubName) else None
+    return receipts.find(name) if isinstance(name, HubName) else None
 
 
 def _hub_name(text: str, revision: str | None) -> HubName | Path | None:
@@ -143,9 +144,9 @@ def _hub_name(text: str, revision: str | None) -> HubName | Path | None:
 
 
 def _fetch(name: HubName, token: str | None, on_progress: OnProgress) -> Receipt:
-    from kaiwa.weights import hub_models  # slow to import, and needed once per model
+    from kaiwa.weights.huggingface import repositories  # slow to import, and needed once per model
 
-    return hub_models.fetch(name, token=token, on_progress=on_progress)
+    return repositories.fetch(name, token=token, on_progress=on_progress)
 
 
 def _resolve_packaged(name: str, on_progress: OnProgress) -> Path:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaiwa.errors import ModelNotFound, did_you_mean
-from kaiwa.weights import hub, hub_cache, hub_receipt, quantized_cache, short_names
-from kaiwa.weights.hub_receipt import Receipt
+from kaiwa.weights import hub, quantized_cache, short_names
+from kaiwa.weights.huggingface import folders, receipts
+from kaiwa.weights.huggingface.receipts import Receipt
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class QuantizedWeights:
 def models() -> list[Model]:
     """All models that were fetched and are whole, the one that was used last first."""
     short = {str(row.source): name for name, row in short_names.table().items()}
-    whole = [receipt for receipt in hub_receipt.all_receipts() if receipt.is_whole()]
+    whole = [receipt for receipt in receipts.all_receipts() if receipt.is_whole()]
     fetched = [_of_receipt(receipt, short.get(receipt.name, "")) for receipt in whole]
     return sorted([*_packaged(), *fetched], key=lambda model: -model.used_at)
 
@@ -90,10 +91,10 @@ def remove(model: Model) -> int:
         shutil.rmtree(model.path.parent)
         return freed + model.num_bytes
     receipt.discard()
-    others = [other for other in hub_receipt.all_receipts() if other.folder == receipt.folder]
+    others = [other for other in receipts.all_receipts() if other.folder == receipt.folder]
     shared = {name for other in others for name in other.files}
     names = [name for name in receipt.files if name not in shared]
-    return freed + hub_cache.folder(receipt.repo).remove(receipt.commit, names)
+    return freed + folders.folder(receipt.repo).remove(receipt.commit, names)
 
 
 def remove_quantized(weights: QuantizedWeights) -> int:

@@ -10,8 +10,8 @@ from typing import Any
 
 from kaiwa import paths
 from kaiwa.errors import UnusableFile
-from kaiwa.weights import hub_name
-from kaiwa.weights.hub_name import HubName
+from kaiwa.weights.huggingface import hub_name
+from kaiwa.weights.huggingface.hub_name import HubName
 
 _OWN = Path(__file__).with_name("short_names.toml")
 _KEYS = {"from", "options"}

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from sqlalchemy import event as sqlalchemy_event
 from sqlalchemy.exc import OperationalError
 
-from kaiwa.apps.chat_state import ChatState
 from kaiwa.apps.protocol.events import EVENT, MessageAdded, PartAdded, RunFinished, RunStarted, TextAdded
 from kaiwa.apps.protocol.records import Chat, Message, TextPart
 from kaiwa.apps.storage.catalog import text_of, title_of
@@ -24,6 +23,7 @@ from kaiwa.apps.storage.entries import CreateChat, DeleteChat, KeepText
 from kaiwa.apps.storage.growth import Growth, coalesce, num_utf16_units
 from kaiwa.apps.storage.log import Log, Written
 from kaiwa.apps.storage.replay import replay
+from kaiwa.apps.work.chat_state import ChatState
 
 
 @pytest.fixture

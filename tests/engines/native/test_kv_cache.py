@@ -12,7 +12,7 @@ from driving import continue_greedily, loaded, next_tokens, start
 from kaiwa.engines.engine import Slice
 from kaiwa.engines.native.options import KV_DTYPES
 from kaiwa.errors import InvalidOption
-from kaiwa.runtime.planning import cache_bytes_per_token
+from kaiwa.runtime.loading.planning import cache_bytes_per_token
 from kaiwa.weights.open import open_checkpoint
 
 FAMILIES = Path(__file__).parents[2] / "golden" / "families"

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import kaiwa as kw
-from kaiwa.apps import widgets
+from kaiwa.apps.content import widgets
 
 RICH = Path(__file__).with_name("answer.md").read_text(encoding="utf-8")
 HOSTILE = Path(__file__).with_name("hostile.md").read_text(encoding="utf-8")

@@ -13,7 +13,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from kaiwa.apps.desk import Desk
 from kaiwa.apps.gateway.connections import Connections
 from kaiwa.apps.gateway.cookies import Seal
 from kaiwa.apps.gateway.files import FileDesk
@@ -24,8 +23,9 @@ from kaiwa.apps.gateway.loopback import LOOPBACK
 from kaiwa.apps.gateway.oauth import OAuthDesk
 from kaiwa.apps.gateway.page_files import PageFiles
 from kaiwa.apps.gateway.problems import on_error
-from kaiwa.apps.pages import Pages
-from kaiwa.apps.service import Service
+from kaiwa.apps.work.desk import Desk
+from kaiwa.apps.work.pages import Pages
+from kaiwa.apps.work.service import Service
 from kaiwa.errors import KaiwaError, Refused
 
 

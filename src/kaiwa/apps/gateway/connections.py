@@ -11,16 +11,16 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from kaiwa.apps.desk import Desk
 from kaiwa.apps.gateway.body import read_body
 from kaiwa.apps.gateway.identities import Identities
-from kaiwa.apps.ids import new_id
-from kaiwa.apps.page import Identity, Page
-from kaiwa.apps.pages import Pages
 from kaiwa.apps.protocol.commands import COMMAND, MAX_TEXT_CHARS
 from kaiwa.apps.protocol.frames import Rejected
 from kaiwa.apps.protocol.records import Problem
 from kaiwa.apps.storage.database import Database
+from kaiwa.apps.work.desk import Desk
+from kaiwa.apps.work.ids import new_id
+from kaiwa.apps.work.page import Identity, Page
+from kaiwa.apps.work.pages import Pages
 from kaiwa.errors import Refused, StorageFailed
 
 MAX_COMMAND_BYTES = 6 * MAX_TEXT_CHARS + 100_000

@@ -11,8 +11,8 @@ from starlette.responses import FileResponse, Response
 
 from kaiwa.apps.gateway.identities import Identities
 from kaiwa.apps.protocol.records import File
-from kaiwa.apps.service import Service
 from kaiwa.apps.storage.entries import KeepFile
+from kaiwa.apps.work.service import Service
 from kaiwa.errors import Refused
 
 _MAX_NAME_CHARS = 200

@@ -9,11 +9,11 @@ from typing import Any
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from kaiwa.apps.calling import Calling
 from kaiwa.apps.gateway.cookies import Seal
-from kaiwa.apps.ids import new_id
-from kaiwa.apps.page import Identity
 from kaiwa.apps.user import User
+from kaiwa.apps.work.calling import Calling
+from kaiwa.apps.work.ids import new_id
+from kaiwa.apps.work.page import Identity
 
 LOCAL = Identity("local")
 LOGIN_S = 15 * 24 * 3600.0

@@ -8,12 +8,12 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kaiwa.apps.calling import Calling
 from kaiwa.apps.gateway import oauth
 from kaiwa.apps.gateway.body import read_body
 from kaiwa.apps.gateway.identities import Identities
 from kaiwa.apps.protocol.http import AuthInfo, Login, LoginWay
 from kaiwa.apps.user import User
+from kaiwa.apps.work.calling import Calling
 from kaiwa.errors import Refused
 
 _MAX_BYTES = 10_000

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from kaiwa import paths
 from kaiwa.apps.definition import Definition
 from kaiwa.apps.gateway.asgi import Gateway
-from kaiwa.apps.service import Service
+from kaiwa.apps.work.service import Service
 
 
 class Mounted:

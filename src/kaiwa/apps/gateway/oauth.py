@@ -15,10 +15,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from kaiwa.apps.calling import Calling
 from kaiwa.apps.gateway.cookies import Seal
 from kaiwa.apps.gateway.identities import Identities
 from kaiwa.apps.user import User
+from kaiwa.apps.work.calling import Calling
 from kaiwa.errors import Refused
 
 _TIMEOUT_S = 20.0

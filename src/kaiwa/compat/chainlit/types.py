@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kaiwa.apps.ask import AskFileResponse as AskFileResponse
-from kaiwa.apps.feedback import Feedback as Feedback
+from kaiwa.apps.content.ask import AskFileResponse as AskFileResponse
+from kaiwa.apps.content.feedback import Feedback as Feedback
 
 ThreadDict = dict[str, Any]
 """What `on_chat_resume` is called with."""

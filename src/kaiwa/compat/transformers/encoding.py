@@ -6,7 +6,7 @@ import importlib.util
 from typing import Any, Self
 
 from kaiwa.extras import require
-from kaiwa.text.prompt import RenderedPrompt
+from kaiwa.text.templates.prompt import RenderedPrompt
 
 
 class Encoding(dict[str, Any]):

@@ -35,7 +35,7 @@ class AutoModelForCausalLM:
 
 def load(placed: placement.Placement) -> LLM:
     """The model in memory."""
-    from kaiwa.runtime import engine_choice
+    from kaiwa.runtime.loading import engine_choice
     from kaiwa.weights import hub
 
     path = hub.resolve(placed.model)
@@ -75,8 +75,8 @@ def _as_assistant(model: Any) -> Any:
 
 
 def _on_torch(path: Path, placed: placement.Placement, name: str) -> LLM:
-    from kaiwa.runtime import torch_loading
-    from kaiwa.runtime.parts import EngineOptions
+    from kaiwa.runtime.loading import torch_loading
+    from kaiwa.runtime.loading.parts import EngineOptions
     from kaiwa.weights import hub
 
     config = placed.quantization_config

@@ -14,9 +14,9 @@ from kaiwa.compat.transformers.encoding import Encoding, TemplateText, as_tensor
 from kaiwa.compat.transformers.token_rows import TokenRows, padded, rows_of
 from kaiwa.errors import InvalidMessages, InvalidOption
 from kaiwa.messages import normalize
-from kaiwa.text.chat_template import ChatTemplate
-from kaiwa.text.prompt import RenderedPrompt
-from kaiwa.text.tokenizer import Tokenizer
+from kaiwa.text.templates.chat_template import ChatTemplate
+from kaiwa.text.templates.prompt import RenderedPrompt
+from kaiwa.text.tokens.tokenizer import Tokenizer
 
 _TENSORS = ("pt", "np")
 
@@ -30,7 +30,7 @@ class AutoTokenizer:
 
         Raises what `kw.LLM` raises for the name, and `InvalidOption` for an unknown option.
         """
-        from kaiwa.runtime.loading import tokenizer_of
+        from kaiwa.runtime.loading.loader import tokenizer_of
         from kaiwa.weights import hub
         from kaiwa.weights.open import open_checkpoint
 

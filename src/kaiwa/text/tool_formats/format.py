@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kaiwa.events import BrokenToolCall, TextDelta, ToolCall, ToolCallDelta, ToolCallStarted
-from kaiwa.text.rules import Rules
-from kaiwa.text.stream_source import NoCall, Reading, Source
+from kaiwa.text.answers.stream_source import NoCall, Reading, Source
+from kaiwa.text.constraints.rules import Rules
 from kaiwa.text.tool import Tool
 
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kaiwa.text.rules import Rules
-from kaiwa.text.stream_source import NoCall, Reading, Source
+from kaiwa.text.answers.stream_source import NoCall, Reading, Source
+from kaiwa.text.constraints.rules import Rules
 from kaiwa.text.tool import Tool
 from kaiwa.text.tool_formats.format import Calls, ToolFormat
 

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable
 
 from kaiwa.events import ReasoningDelta, TextDelta
-from kaiwa.text.rules import ANYTHING, Rules
-from kaiwa.text.stream_source import NoCall, Reading, Source
+from kaiwa.text.answers.stream_source import NoCall, Reading, Source
+from kaiwa.text.constraints.rules import ANYTHING, Rules
 from kaiwa.text.tool import Tool
 from kaiwa.text.tool_formats.format import Calls, ToolFormat, guarded
 

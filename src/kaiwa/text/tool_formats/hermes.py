@@ -5,8 +5,8 @@ Source: the chat templates of NousResearch/Hermes-2-Pro-Llama-3-8B and Qwen/Qwen
 
 from __future__ import annotations
 
-from kaiwa.text.rules import Rules
-from kaiwa.text.stream_source import NoCall, Reading, Source
+from kaiwa.text.answers.stream_source import NoCall, Reading, Source
+from kaiwa.text.constraints.rules import Rules
 from kaiwa.text.tool import Tool
 from kaiwa.text.tool_formats.format import Calls, ToolFormat
 from kaiwa.text.tool_formats.json_call import read_object

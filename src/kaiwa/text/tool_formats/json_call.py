@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kaiwa.text.stream_source import NoCall, Reading, Source
+from kaiwa.text.answers.stream_source import NoCall, Reading, Source
 from kaiwa.text.tool_formats.format import Calls
 
 ARGUMENTS = ("arguments", "parameters")

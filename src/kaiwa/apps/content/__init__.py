@@ -1,0 +1,1 @@
+"""What an app says and asks: messages, steps, elements, questions, settings."""

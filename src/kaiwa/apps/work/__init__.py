@@ -1,0 +1,1 @@
+"""An app at work: its chats, sessions, runs and pages. No network in here."""

@@ -1,0 +1,1 @@
+"""Guesses at the next tokens, which the engine checks several at a time."""

@@ -1,0 +1,1 @@
+"""How fast and how exact a model is here."""

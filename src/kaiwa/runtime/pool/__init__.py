@@ -1,0 +1,1 @@
+"""Models by name, each loaded once for everybody who asks."""

@@ -1,0 +1,1 @@
+"""From token ids as they come to text, thoughts and calls of tools."""
