@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kaiwa.runtime.embedding import Embedding as Embedded
+from kaiwa.chat.embedding import Embedding as Embedded
 from kaiwa.server.connection import while_connected
 from kaiwa.server.described import Described
 from kaiwa.server.endpoint import Endpoint, json_response
