@@ -13,10 +13,10 @@ from kaiwa.events import Event
 from kaiwa.runtime.guesses.draft import Draft
 from kaiwa.runtime.guesses.speculation import Speculator
 from kaiwa.runtime.job import State
+from kaiwa.runtime.outbox import Outbox
 from kaiwa.runtime.prefixes.prefix_cache import SHARED, Known, PrefixCache
 from kaiwa.runtime.prefixes.prefix_store import PrefixStore
 from kaiwa.runtime.prefixes.radix_tree import common_prefix
-from kaiwa.runtime.process.outbox import Outbox
 from kaiwa.runtime.request import NO_SEQUENCE, Request
 from kaiwa.runtime.scheduler import Plan, Scheduler
 

@@ -26,7 +26,8 @@ from kaiwa.runtime.answer_text import AnswerText
 from kaiwa.runtime.batcher import Batcher, Batching
 from kaiwa.runtime.guesses.draft import Drafter
 from kaiwa.runtime.loading import elsewhere
-from kaiwa.runtime.loading.loader import DEFAULT_MODEL, EngineOptions, Parts, load
+from kaiwa.runtime.loading.loader import DEFAULT_MODEL, load
+from kaiwa.runtime.loading.parts import EngineOptions, Parts
 from kaiwa.runtime.loop import MAX_WAITING, Loop
 from kaiwa.runtime.prefixes.prefix_store import PrefixStore
 from kaiwa.runtime.request import Constraint, Prompt, Reader, Request

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Self
 
 from kaiwa.events import Event, Finished, ReasoningDelta, Reply, ToolCall
+from kaiwa.runtime.bell import TaskBell
 from kaiwa.runtime.loop import Loop
-from kaiwa.runtime.pool.bell import TaskBell
 from kaiwa.runtime.request import Reader, Request
 
 NewRequest = Callable[[Reader], Request]

@@ -11,10 +11,7 @@ from kaiwa.engines.engine import Engine
 from kaiwa.errors import InvalidOption, OutOfMemory, did_you_mean
 from kaiwa.runtime.loading.budget import Budget, current_budget
 from kaiwa.runtime.loading.memory import available_bytes
-from kaiwa.runtime.loading.parts import EngineOptions as EngineOptions
-from kaiwa.runtime.loading.parts import OnProgress as OnProgress
-from kaiwa.runtime.loading.parts import Parts as Parts
-from kaiwa.runtime.loading.parts import check_threads
+from kaiwa.runtime.loading.parts import EngineOptions, OnProgress, Parts, check_threads
 from kaiwa.runtime.loading.planning import Plan, plan
 from kaiwa.sampling import Sampling
 from kaiwa.text.templates.chat_template import ChatTemplate

@@ -14,7 +14,8 @@ from typing import Any
 
 from kaiwa.engines.engine import Engine
 from kaiwa.errors import InvalidOption
-from kaiwa.runtime.loading.loader import DEFAULT_MODEL, EngineOptions, Parts, load
+from kaiwa.runtime.loading.loader import DEFAULT_MODEL, load
+from kaiwa.runtime.loading.parts import EngineOptions, Parts
 
 TEXT = Path(__file__).with_name("quality_text.txt")
 """Prose, dialogue, lists, letters and code."""

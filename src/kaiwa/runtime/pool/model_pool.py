@@ -13,9 +13,9 @@ from typing import Self
 from kaiwa.closing import Closing
 from kaiwa.errors import Cancelled, InvalidOption, ModelNotFound, did_you_mean
 from kaiwa.events import Progress
+from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.loading.memory import available_bytes
 from kaiwa.runtime.pool.admission import Load, PooledModel
-from kaiwa.runtime.pool.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.pool.deadlock import stuck, why_stuck
 from kaiwa.runtime.pool.room import ModelStatus, Room, Visit
 from kaiwa.runtime.pool.shelf import Place, Shelf, State

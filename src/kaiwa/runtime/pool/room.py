@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from kaiwa.chat.model import ModelCard
 from kaiwa.events import Progress
+from kaiwa.runtime.bell import Bell
 from kaiwa.runtime.pool.admission import Load, PooledModel
-from kaiwa.runtime.pool.bell import Bell
 from kaiwa.runtime.pool.shelf import Place, State
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from kaiwa.events import Event
-from kaiwa.runtime.pool.bell import Bell, ThreadBell
+from kaiwa.runtime.bell import Bell, ThreadBell
 from kaiwa.runtime.process.wire import WINDOW, Ask, End, Failed, Part, Reply, Stop, Taken, Value
 
 

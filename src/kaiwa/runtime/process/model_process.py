@@ -19,8 +19,8 @@ from kaiwa.closing import Closing
 from kaiwa.engines.engine import Pooling
 from kaiwa.events import Event, Progress, Reply
 from kaiwa.messages import Conversation
+from kaiwa.runtime.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.pool.admission import Admission, Alone, Load, PooledModel
-from kaiwa.runtime.pool.bell import Bell, TaskBell, ThreadBell
 from kaiwa.runtime.process import worker
 from kaiwa.runtime.process.calls import Call, ProcessStream
 from kaiwa.runtime.process.supervisor import BACK_OFF_S, State, Supervisor

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaiwa.events import Event, Finished, TextDelta
-from kaiwa.runtime.process.outbox import Outbox
+from kaiwa.runtime.outbox import Outbox
 from kaiwa.runtime.scheduler import UNNOTICED_S
 from small_model import model, says, until
 
