@@ -71,9 +71,10 @@ template <Format F>
   }
 }
 
-// Adds the products of `num_blocks` saved blocks with sixteen rows to their sums.
+// Adds the products of `num_blocks` saved blocks with sixteen rows to their sums; `soon` as without tiles.
 template <Format F>
-inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, int num_blocks, float (*sums)[16]) {
+inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, int num_blocks, float (*sums)[16],
+                           const uint8_t* soon) {
   finish_stores();
   TileProducts even, odd;
   F32 acc[block_rows];
@@ -82,6 +83,7 @@ inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, i
   tile_products<F, 0>(inputs[0], blocks[0], even);
   for (int b = 0; b < num_blocks; b += 2) {
     if (b + 1 < num_blocks) tile_products<F, 1>(inputs[b + 1], blocks[b + 1], odd);
+    if (soon) fetch_block<F>(soon, b), fetch_block<F>(soon, b + 1);
     add_scaled<F>(acc, blocks[b], inputs[b], even);
     if (b + 1 == num_blocks) break;
     if (b + 2 < num_blocks) tile_products<F, 0>(inputs[b + 2], blocks[b + 2], even);

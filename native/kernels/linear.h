@@ -215,6 +215,10 @@ template <Format F, int T> inline void multiply_block(const Block& block, const 
 // the best of 2 to 32 KiB, and half as fast again as leaving it to them.
 constexpr int ahead = 16384;
 
+template <Format F> inline void fetch_block(const uint8_t* p, int b) {
+  for (int line = 0; line < quant_bytes(F); line += 64) __builtin_prefetch(p + quant_bytes(F) * b + line);
+}
+
 // Few rows: blocks are unpacked as they are met.
 template <Format F, int T>
 void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token, const Outputs& out) {
@@ -225,7 +229,7 @@ void quantized_tile(const Matrix& matrix, int panel, const Inputs& in, int token
   F32 acc[T];
   for (int t = 0; t < T; ++t) acc[t] = splat(0.0f);
   for (int b = 0; b < matrix.columns() / block_columns; ++b) {
-    for (int line = 0; line < quant_bytes(F); line += 64) __builtin_prefetch(p + quant_bytes(F) * b + ahead + line);
+    fetch_block<F>(p + ahead, b);
     multiply_block<F, T>(unpack_block<F>(p, at, b), inputs[b], lane, acc);
   }
   for (int t = 0; t < T; ++t) write(out, token + t, acc[t]);
@@ -271,14 +275,17 @@ struct TileUnit {  // there is none
   explicit TileUnit(int) {}
 };
 
-// Adds the products of `num_blocks` saved blocks with sixteen rows to their sums.
+// Adds the products of `num_blocks` saved blocks with sixteen rows to their sums. As many blocks at `soon` are fetched
+// meanwhile, unless it is null: unpacking them would wait for memory.
 template <Format F>
-inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, int num_blocks, float (*sums)[16]) {
+inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, int num_blocks, float (*sums)[16],
+                           const uint8_t* soon) {
   constexpr int T = rows_in_registers;
   for (int first = 0; first < block_rows; first += T) {
     F32 acc[T];
     for (int t = 0; t < T; ++t) acc[t] = load(sums[first + t]);
     for (int b = 0; b < num_blocks; ++b) {
+      if (soon && first == 0) fetch_block<F>(soon, b);
       Block block;
       for (int v = 0; v < 8; ++v) block.w[v] = load_bytes(blocks[b].w + 64 * v);
       block.scales = saved_scales<F>(blocks[b]);
@@ -293,6 +300,7 @@ inline void multiply_saved(const SavedBlock* blocks, const InputBlock* inputs, i
 // Rows in the groups of sixteen that they lie in; of the others of these groups nothing is written.
 template <Format F> void quantized_rows(const Matrix& matrix, int panel, const Inputs& in, int num_rows, const Outputs& out) {
   const uint8_t* p = matrix.panel(panel);
+  const uint8_t* next = panel + 1 < matrix.num_panels() ? matrix.panel(panel + 1) : nullptr;
   const PanelLayout at = matrix.layout();
   const int all_blocks = matrix.columns() / block_columns;
   SavedBlock blocks[blocks_at_once];
@@ -306,7 +314,8 @@ template <Format F> void quantized_rows(const Matrix& matrix, int panel, const I
       const int num_blocks = all_blocks - b < blocks_at_once ? all_blocks - b : blocks_at_once;
       for (int i = 0; i < num_blocks; ++i) save<F>(unpack_block<F>(p, at, b + i), blocks[i]);
       for (int row = from; row < to; row += block_rows)
-        multiply_saved<F>(blocks, in.row_blocks(row) + b, num_blocks, sums + (row - from));
+        multiply_saved<F>(blocks, in.row_blocks(row) + b, num_blocks, sums + (row - from),
+                          next && row < block_rows ? next + quant_bytes(F) * b : nullptr);
     }
     for (int row = from < 0 ? 0 : from; row < to; ++row) write(out, row, load(sums[row - from]));
   }
