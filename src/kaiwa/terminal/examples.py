@@ -25,7 +25,7 @@ def read(path: Path) -> dict[str, str]:
 
     Raises `InvalidOption` where the file cannot be read, or holds something else.
     """
-    import yaml  # huggingface_hub brings it; nobody else needs it
+    import yaml  # slow to import, and few have such a file
 
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))

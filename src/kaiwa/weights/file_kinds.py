@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+ENDINGS = (".gguf", ".safetensors", ".bin", ".pt", ".json")
+"""How names of files end that people mean a model by."""
+
 # Each row: how such a file begins (compared in lower case), what it is, and what to do.
 _KINDS: tuple[tuple[tuple[bytes, ...], str, str], ...] = (
     (

@@ -36,8 +36,6 @@ MODELS: dict[str, PackagedFile] = {
 }
 """Models that come as Python packages, through pip."""
 
-_FILE_ENDINGS = (".gguf", ".safetensors", ".bin", ".pt", ".json")
-
 OnProgress = Callable[[Progress], None]
 
 
@@ -161,7 +159,7 @@ def _resolve_packaged(name: str, on_progress: OnProgress) -> Path:
 
 
 def _not_found(model: str, path: Path) -> ModelNotFound:
-    if model and (path.name != model or model.endswith(_FILE_ENDINGS)):
+    if model and (path.name != model or model.endswith(file_kinds.ENDINGS)):
         return ModelNotFound(f"there is no file or folder {model}", hint=_near_path(path))
     return ModelNotFound(
         f"there is no model {model!r}, and no file or folder of that name",

@@ -256,7 +256,7 @@ class NativeEngine:
     def _with_checkable_guesses(self, part: Slice) -> Slice:
         """The slice without guesses that one by one would be computed otherwise.
 
-        That are those behind the border of longrope, and those that follow the prompt itself.
+        These are those behind the border of longrope, and those that follow the prompt itself.
         """
         if not part.num_guesses:
             return part

@@ -10,14 +10,13 @@ from pathlib import PurePosixPath
 from kaiwa.errors import ModelNotFound, UnsupportedModel, did_you_mean
 from kaiwa.weights import gguf_files
 from kaiwa.weights.huggingface.hub_name import HubName
+from kaiwa.weights.safetensors import INDEX, SINGLE
 
 _DESCRIPTIONS = (
     *("config.json", "generation_config.json", "chat_template.jinja", "chat_template.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("tokenizer.model", "vocab.json", "merges.txt", "vocab.txt"),
 )
-_SINGLE = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _PART = re.compile(r"-\d{5}-of-(?P<count>\d{5})$")
@@ -60,8 +59,8 @@ def choose(files: Iterable[str], name: HubName) -> Choice:
     models = _gguf_models(listed)
     if name.quantization:
         return _of_quantization(models, name)
-    if "config.json" in listed and (_SINGLE in listed or _INDEX in listed):
-        weights = {_SINGLE} if _SINGLE in listed else {_INDEX, *filter(_SHARD.fullmatch, listed)}
+    if "config.json" in listed and (SINGLE in listed or INDEX in listed):
+        weights = {SINGLE} if SINGLE in listed else {INDEX, *filter(_SHARD.fullmatch, listed)}
         return Choice(tuple(file for file in listed if file in _DESCRIPTIONS or file in weights))
     if models:
         return _default(models)
@@ -141,6 +140,6 @@ def _no_model(listed: list[str], name: HubName) -> ModelNotFound | UnsupportedMo
             hint="look for the same model as safetensors or GGUF, or convert it with transformers' save_pretrained()",
         )
     return ModelNotFound(
-        f"{name.repo} holds no language model that Kaiwa could read: no config.json with {_SINGLE}, and no .gguf file",
+        f"{name.repo} holds no language model that Kaiwa could read: no config.json with {SINGLE}, and no .gguf file",
         hint=f"it holds {', '.join(listed[:8]) or 'nothing'}",
     )

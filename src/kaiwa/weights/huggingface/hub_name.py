@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from kaiwa.errors import InvalidOption
+from kaiwa.weights import file_kinds
 
 _PART = r"[A-Za-z0-9][\w.-]*"
 _CHOICE = r":(?P<quantization>[\w.-]+)|/(?P<file>\S+\.gguf)"
 _NAME = re.compile(rf"(?P<repo>{_PART}/{_PART})(@(?P<revision>[^:@\s]+?))?({_CHOICE})?")
-_FILE_ENDINGS = (".gguf", ".safetensors", ".bin", ".pt", ".json")
 _ADDRESS = re.compile(r"((https?://)?(www\.)?(huggingface\.co|hf\.co)/|hf://)(?P<path>[^?#]*)([?#].*)?")
 _PAGE = re.compile(rf"(?P<repo>{_PART}/{_PART})/(tree|blob|resolve|raw)/(?P<revision>[^/]+)(/(?P<inside>.+))?")
 EXPECTED = "org/name, org/name:Q4_K_M or org/name/file.gguf, with @revision after org/name where wanted"
@@ -47,7 +47,7 @@ def parse(text: str, *, revision: str | None = None) -> HubName | None:
     if found is None or ".." in text:
         return None
     file = found["file"] or ""
-    if not file and not found["quantization"] and found["repo"].endswith(_FILE_ENDINGS):
+    if not file and not found["quantization"] and found["repo"].endswith(file_kinds.ENDINGS):
         return None
     name = HubName(found["repo"], found["revision"] or "main", found["quantization"] or "", file)
     if revision is not None:
@@ -66,7 +66,7 @@ def _name_of_page(path: str) -> str:
     if inside.endswith(".gguf"):
         return f"{repo}/{inside}"
     # Large repositories have a folder for each quantization; any other file stands for the model that it is part of.
-    is_folder = bool(inside) and not inside.endswith(_FILE_ENDINGS)
+    is_folder = bool(inside) and not inside.endswith(file_kinds.ENDINGS)
     return f"{repo}:{inside.rpartition('/')[2]}" if is_folder else repo
 
 

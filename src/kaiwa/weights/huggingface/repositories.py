@@ -13,8 +13,7 @@ from kaiwa.weights.huggingface.api import HubClient, Repository, Unreachable
 from kaiwa.weights.huggingface.choice import Choice, choose
 from kaiwa.weights.huggingface.hub_name import HubName
 from kaiwa.weights.huggingface.receipts import Receipt
-
-_INDEX = "model.safetensors.index.json"
+from kaiwa.weights.safetensors import INDEX
 
 
 def fetch(name: HubName, *, token: str | None, on_progress: Callable[[Progress], None]) -> Receipt:
@@ -93,7 +92,7 @@ def _without_network(name: HubName, folder: folders.RepositoryFolder) -> Receipt
     except ModelNotFound:
         return None
     snapshot = folder.snapshot(commit)
-    if len(choice.files) < choice.num_parts or (_INDEX in choice.files and not _has_all_shards(snapshot)):
+    if len(choice.files) < choice.num_parts or (INDEX in choice.files and not _has_all_shards(snapshot)):
         return None
     sizes = {file: (snapshot / file).stat().st_size for file in choice.files}
     return Receipt(str(name), name.repo, name.revision, commit, str(snapshot), choice.entry, sizes, choice.quantization)
@@ -101,7 +100,7 @@ def _without_network(name: HubName, folder: folders.RepositoryFolder) -> Receipt
 
 def _has_all_shards(snapshot: Path) -> bool:
     try:
-        shards = set(json.loads((snapshot / _INDEX).read_text())["weight_map"].values())
+        shards = set(json.loads((snapshot / INDEX).read_text())["weight_map"].values())
     except (OSError, ValueError, LookupError, AttributeError):
         return False
     return all((snapshot / str(shard)).is_file() for shard in shards)
